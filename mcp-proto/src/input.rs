@@ -17,6 +17,7 @@ use crate::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
 use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
+use crate::model::tasks::TaskOptions;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -349,12 +350,7 @@ impl InputRequest {
     /// # Errors
     /// [`DecodeError`] if the result does not have the shape of the method.
     pub fn read_answer(&self, result: &RawJson) -> Result<InputAnswer, DecodeError> {
-        let result = Object::read(result)?;
-        Ok(match self {
-            Self::Elicitation(_) => InputAnswer::Elicitation(ElicitResult::read(&result)?),
-            Self::Sampling(_) => InputAnswer::Sampling(SampleResult::read(result)?),
-            Self::Roots => InputAnswer::Roots(Roots::read(result)?),
-        })
+        InputAnswer::read(self.method(), result)
     }
 }
 
@@ -377,6 +373,16 @@ impl From<SampleRequest> for InputRequest {
 }
 
 impl InputAnswer {
+    /// Decodes the answer to a request of this method.
+    pub(crate) fn read(method: &str, result: &RawJson) -> Result<Self, DecodeError> {
+        let result = Object::read(result)?;
+        Ok(match method {
+            "elicitation/create" => Self::Elicitation(ElicitResult::read(&result)?),
+            "sampling/createMessage" => Self::Sampling(SampleResult::read(result)?),
+            _ => Self::Roots(Roots::read(result)?),
+        })
+    }
+
     /// Returns the result on the wire, as this revision has it.
     ///
     /// # Errors
@@ -538,6 +544,14 @@ pub enum Note {
     /// Refused with [`Refusal::NotWanted`](crate::Refusal::NotWanted) if the client cannot resume:
     /// on every other revision and transport, and without a session.
     CloseStream(Option<Duration>),
+    /// The request takes long: its client gets a task as the response
+    /// ([`Cx::into_task`](crate::Cx::into_task)). Refused with
+    /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) if the client takes none, there is no
+    /// room, or it is one already.
+    IntoTask(TaskOptions),
+    /// The text of the status of a task. Refused with
+    /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) if the request is none.
+    Status(String),
     /// An element of the content of the result of a tool, before the result. Refused with
     /// [`Refusal::NotWanted`](crate::Refusal::NotWanted) unless the client takes it:
     /// [`Dialect::ToolStream`](crate::Dialect::ToolStream).

@@ -297,6 +297,26 @@ pub struct ServerLimits {
     pub max_queued_events: usize,
     /// Maximum memory of these, in bytes, as for the client. Default 16 MiB.
     pub max_queued_event_bytes: usize,
+    /// Maximum number of tasks, including those that have ended and are kept, and the running calls
+    /// of clients with tasks, which may become tasks. A client has its share of them. Without room
+    /// the task that ended first is removed. Then a call runs as any other, and is refused
+    /// (`-32603`) if it must become a task. Default 10,000.
+    pub max_tasks: usize,
+    /// Maximum size of the outcomes of all tasks, in bytes. A client has its share of them. Without
+    /// room the task that ended first is removed, and an outcome that has none then becomes the
+    /// error `-32603`. Default 256 MiB.
+    pub max_task_bytes: usize,
+    /// The time for which a task exists after its creation, unless its handler or its client says
+    /// another. A task that has not ended by then fails. Default 1 h.
+    pub task_ttl: Duration,
+    /// The longest such time. Default 24 h.
+    pub max_task_ttl: Duration,
+    /// The interval in which clients should ask for the state of a task, unless its handler says
+    /// another. Default 1 s.
+    pub task_poll: Duration,
+    /// The time for which a task is kept after its end, even if its own time is over. Default 5
+    /// min.
+    pub task_keep: Duration,
 }
 
 impl ServerLimits {
@@ -488,6 +508,12 @@ impl Default for ServerLimits {
             max_uri: 8 << 10,
             max_queued_events: 1024,
             max_queued_event_bytes: 16 << 20,
+            max_tasks: 10_000,
+            max_task_bytes: 256 << 20,
+            task_ttl: Duration::from_secs(60 * 60),
+            max_task_ttl: Duration::from_secs(24 * 60 * 60),
+            task_poll: Duration::from_secs(1),
+            task_keep: Duration::from_secs(5 * 60),
         }
     }
 }

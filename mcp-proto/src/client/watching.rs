@@ -61,14 +61,14 @@ impl ResourceSubscriptions {
         // After a second negotiation the client may have missed a change. It has no other way to
         // detect this. The resources follow when the server has accepted them.
         if had_session {
-            let lists = Watch { uris: BTreeSet::new(), ..cx.env.watch };
+            let lists = Watch { uris: BTreeSet::new(), tasks: BTreeSet::new(), ..cx.env.watch };
             cx.env.report_gap(&lists);
         }
     }
 
     /// Reports the changes that were missed, since the listener of HTTP was not open.
     pub(super) fn report_missed(&self, env: &mut ClientEnv) {
-        let missed = Watch { uris: self.accepted.clone(), ..env.watch };
+        let missed = Watch { uris: self.accepted.clone(), tasks: BTreeSet::new(), ..env.watch };
         env.report_gap(&missed);
     }
 

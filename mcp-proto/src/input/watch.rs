@@ -43,12 +43,16 @@ pub struct Watch {
     pub resources: bool,
     /// Changes of the resources of these URIs.
     pub uris: BTreeSet<String>,
+    /// Changes of the tasks with these ids (`taskIds` of the extension
+    /// `io.modelcontextprotocol/tasks`).
+    #[cfg_attr(feature = "record", serde(default))]
+    pub tasks: BTreeSet<String>,
 }
 
 impl Watch {
     /// Creates an empty set: nothing is watched.
     pub const fn new() -> Self {
-        Self { tools: false, prompts: false, resources: false, uris: BTreeSet::new() }
+        Self { tools: false, prompts: false, resources: false, uris: BTreeSet::new(), tasks: BTreeSet::new() }
     }
 
     /// Adds the list of tools.
@@ -78,7 +82,7 @@ impl Watch {
 
     /// Returns whether nothing is watched.
     pub fn is_empty(&self) -> bool {
-        !self.has_lists() && self.uris.is_empty()
+        !self.has_lists() && self.uris.is_empty() && self.tasks.is_empty()
     }
 
     /// Returns whether a list is watched.
@@ -92,6 +96,7 @@ impl Watch {
         self.prompts |= other.prompts;
         self.resources |= other.resources;
         self.uris.extend(other.uris.iter().cloned());
+        self.tasks.extend(other.tasks.iter().cloned());
     }
 
     /// Returns the changes to report if any of them may have been missed.
@@ -108,6 +113,7 @@ impl Watch {
             prompts: self.prompts && other.prompts,
             resources: self.resources && other.resources,
             uris: self.uris.intersection(&other.uris).cloned().collect(),
+            tasks: self.tasks.intersection(&other.tasks).cloned().collect(),
         }
     }
 
@@ -118,6 +124,7 @@ impl Watch {
             prompts: self.prompts && by.announces_prompts(),
             resources: self.resources && by.announces_resources(),
             uris: if by.watches_resources() { self.uris.clone() } else { BTreeSet::new() },
+            tasks: self.tasks.clone(),
         }
     }
 
@@ -126,11 +133,13 @@ impl Watch {
     pub(crate) fn write(&self) -> Object {
         let flag = |is_watched: bool| is_watched.then_some(true);
         let uris: Vec<&str> = self.uris.iter().map(String::as_str).collect();
+        let tasks: Vec<&str> = self.tasks.iter().map(String::as_str).collect();
         Object::new()
             .with_opt("toolsListChanged", flag(self.tools))
             .with_opt("promptsListChanged", flag(self.prompts))
             .with_opt("resourcesListChanged", flag(self.resources))
             .with_opt("resourceSubscriptions", (!uris.is_empty()).then_some(uris))
+            .with_opt("taskIds", (!tasks.is_empty()).then_some(tasks))
     }
 
     /// Decodes the filter of a subscription.
@@ -141,6 +150,7 @@ impl Watch {
             prompts: flag("promptsListChanged")?,
             resources: flag("resourcesListChanged")?,
             uris: filter.optional("resourceSubscriptions")?.unwrap_or_default(),
+            tasks: filter.optional("taskIds")?.unwrap_or_default(),
         })
     }
 }

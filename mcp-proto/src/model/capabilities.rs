@@ -402,6 +402,11 @@ fn without_tasks(object: Object, version: ProtocolVersion) -> Object {
     if version.rules().tasks { object } else { object.without(&["tasks"]) }
 }
 
+/// Returns whether capabilities declare an extension, without decoding the others.
+pub(crate) fn declares(capabilities: &Object, extension: &str) -> bool {
+    member(capabilities, "extensions").is_some_and(|extensions| member(&extensions, extension).is_some())
+}
+
 /// Returns a member that is an object. An empty array is the empty object of a language that has no
 /// other empty collection.
 fn member(object: &Object, key: &str) -> Option<Object> {

@@ -191,6 +191,7 @@ pub(crate) mod meta {
     pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
     pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
     /// Sets a member of the `_meta` of this object.
     pub(crate) fn set_in(object: &mut Object, key: &str, value: impl JsonValue) {

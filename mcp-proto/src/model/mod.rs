@@ -19,6 +19,7 @@ pub mod resources;
 pub mod roots;
 pub mod sampling;
 pub mod skipped;
+pub mod tasks;
 pub mod tools;
 pub(crate) mod uri_template;
 

@@ -6,6 +6,7 @@ use super::icon::Icon;
 use super::lifecycle::meta;
 use super::mirror::{self, Mirror};
 use super::page::{List, ListElement};
+use super::tasks::TaskSupport;
 use crate::auth::Scopes;
 use crate::call::{Call, Method, RawResult};
 use crate::peer_text::Visible;
@@ -72,6 +73,11 @@ pub struct Tool {
     pub icons: Vec<Icon>,
     /// Its `_meta`.
     pub meta: Object,
+    /// Whether its calls may become tasks. On the wire `execution.taskSupport`, which only 2025-11-25
+    /// has.
+    pub task: TaskSupport,
+    /// Whether a call becomes a task before its handler runs. Never sent.
+    pub at_once: bool,
     /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
     pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
@@ -130,9 +136,42 @@ impl Tool {
             annotations: ToolAnnotations::default(),
             icons: Vec::new(),
             meta: Object::new(),
+            task: TaskSupport::Never,
+            at_once: false,
             scopes: Scopes::new(),
             other: Object::new(),
         }
+    }
+
+    /// Lets its calls become tasks: the client gets a response at once, and asks for the result
+    /// later. On 2026-07-28 the handler decides when ([`Cx::into_task`](crate::Cx::into_task)), and
+    /// on 2025-11-25 the client, with its request. Revisions before 2025-11-25 have no tasks.
+    ///
+    /// ```
+    /// # use mcp_proto::{Router, TaskSupport, tool};
+    /// # use mcp_proto::model::tasks::TaskOptions;
+    /// let router = Router::new("builder", "1.0").tool(
+    ///     tool("build").task(TaskSupport::Optional),
+    ///     |cx, ()| {
+    ///         cx.into_task(TaskOptions::new())?; // false: the client waits for the result
+    ///         cx.status("compiling").ok();
+    ///         Ok("built")
+    ///     },
+    /// );
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub const fn task(mut self, support: TaskSupport) -> Self {
+        self.task = support;
+        self
+    }
+
+    /// Makes a task of each call before its handler runs, where [`task`](Self::task) lets it. A
+    /// handler that asks its client first must not use this: it would ask in the task.
+    #[must_use]
+    pub const fn at_once(mut self) -> Self {
+        self.at_once = true;
+        self
     }
 
     /// Declares that it changes nothing. Hints are not sent before 2025-03-26, which introduced
@@ -310,6 +349,8 @@ impl ListElement for Tool {
                 .map_err(|why| why.within("annotations"))?,
             icons: Icon::read_all(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
+            task: TaskSupport::read(object.optional_object("execution").ok().flatten().as_ref()),
+            at_once: false,
             scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })
@@ -328,7 +369,14 @@ impl ListElement for Tool {
         }
         Icon::add_all(&self.icons, &rules, &mut object);
         meta::add(&self.meta, version, &mut object);
-        object.with_all(&self.other)
+        let mut object = object.with_all(&self.other);
+        if rules.tasks
+            && let Some(support) = self.task.as_str()
+        {
+            let execution = object.optional_object("execution").ok().flatten().unwrap_or_default();
+            object.set("execution", execution.with("taskSupport", support));
+        }
+        object
     }
 }
 

@@ -182,7 +182,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         any::<u64>().prop_map(|id| ClientCommand::Untrack(NotificationId(id))),
         (any::<[bool; 3]>(), list(any::<String>(), 0..3)).prop_map(|([tools, prompts, resources], uris)| {
             let uris = uris.into_iter().collect();
-            ClientCommand::Watch(Watch { tools, prompts, resources, uris })
+            ClientCommand::Watch(Watch { tools, prompts, resources, uris, ..Watch::new() })
         }),
         level().prop_map(ClientCommand::LogLevel),
         Just(ClientCommand::RootsChanged),

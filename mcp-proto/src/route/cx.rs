@@ -13,9 +13,10 @@ use crate::model::lifecycle::meta;
 use crate::model::logging::{LogLevel, LogMessage};
 use crate::model::roots::Root;
 use crate::model::sampling::{SampleRequest, SampleResult};
+use crate::model::tasks::TaskOptions;
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
-use crate::server::{Context, IncomingRequest, RequestState};
+use crate::server::{Context, IncomingRequest, RequestState, TaskSlot};
 use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -34,17 +35,24 @@ pub struct Invocation {
     /// The arguments of a tool or a prompt, or the params of any other method.
     arguments: RawJson,
     target: HandlerTarget,
+    /// What it becomes before the handler runs.
+    begins_as: Option<TaskOptions>,
 }
 
 impl Invocation {
     pub(super) const fn new(incoming: IncomingRequest, target: HandlerTarget, arguments: RawJson) -> Self {
-        Self { incoming, arguments, target }
+        Self { incoming, arguments, target, begins_as: None }
+    }
+
+    /// Makes it a task before the handler runs.
+    pub(super) fn beginning_as(self, begins_as: Option<TaskOptions>) -> Self {
+        Self { begins_as, ..self }
     }
 
     /// Creates one whose arguments are the params.
     pub(super) fn of_params(incoming: IncomingRequest, target: HandlerTarget) -> Self {
         let arguments = incoming.params.to_json();
-        Self { incoming, arguments, target }
+        Self::new(incoming, target, arguments)
     }
 
     /// Returns the peer, the revision and the session of the request.
@@ -94,9 +102,16 @@ pub struct Cx {
 }
 
 impl Cx {
-    /// Creates the context for this invocation.
+    /// Creates the context for this invocation. A call that is a task from its beginning becomes
+    /// one now.
     pub fn new(invocation: Invocation, port: Arc<dyn Port>) -> Self {
-        Self { invocation: Arc::new(invocation), port }
+        let begins_as = invocation.begins_as;
+        let cx = Self { invocation: Arc::new(invocation), port };
+        if let Some(options) = begins_as {
+            // An error means that the request is over.
+            drop(cx.into_task(options));
+        }
+        cx
     }
 
     /// Like [`new`](Self::new), with a flag that is set when the request is cancelled, a function
@@ -182,6 +197,49 @@ impl Cx {
                 false => ToolError::Protocol(ErrorObject::new(code::INVALID_PARAMS, text)),
             }
         })
+    }
+
+    /// Makes a task of the request, since it takes long: its client gets a response now, and asks
+    /// for the result later. The handler goes on, and its outcome becomes that of the task. Call it
+    /// after all that may refuse the call, and after questions that the call depends on: what a
+    /// handler asks before this is a round of the request, and what it asks later waits in the
+    /// task. Each question of a task needs a name of its own.
+    ///
+    /// Returns false if the request cannot become one: its client has no tasks, or there is no room
+    /// ([`max_tasks`](crate::limits::ServerLimits::max_tasks)). Go on then, as without it. Returns
+    /// true and does nothing if it is one already. The tool must
+    /// [support](crate::Tool::task) tasks.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] if the request is over.
+    pub fn into_task(&self, options: TaskOptions) -> Result<bool, ToolError> {
+        let Some(slot) = &self.invocation.incoming.task else { return Ok(false) };
+        if slot.take() {
+            let noted = self.port.note(Note::IntoTask(options));
+            noted.map_err(|why| ToolError::Failed(format!("the call cannot become a task: {why}")))?;
+        }
+        Ok(true)
+    }
+
+    /// Sets the text of the status of the task, for people.
+    ///
+    /// # Errors
+    /// [`Refusal::NotWanted`] if the request is no task, [`Refusal::Gone`] after it has ended.
+    pub fn status(&self, text: &str) -> Result<(), Refusal> {
+        if self.task().is_none() {
+            return Err(Refusal::NotWanted);
+        }
+        self.port.note(Note::Status(text.into()))
+    }
+
+    /// Returns the id of the task that the request is. `None`: it is none.
+    pub fn task(&self) -> Option<String> {
+        self.invocation.incoming.task.as_ref().filter(|slot| slot.is_taken()).map(TaskSlot::id)
+    }
+
+    /// Returns how often the request has asked its client before this run of the handler.
+    pub fn round(&self) -> u32 {
+        self.invocation.incoming.rounds
     }
 
     /// Returns the arguments of a tool or a prompt, or the params of any other method, as received.

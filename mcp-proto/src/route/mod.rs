@@ -13,6 +13,7 @@ mod replace;
 mod resources;
 mod scopes;
 mod target;
+mod tasks;
 mod tools;
 mod validated;
 mod watch;
@@ -270,6 +271,7 @@ impl Router {
         if self.0.completions.are_offered() {
             capabilities.completions.get_or_insert_default();
         }
+        config.tasks |= self.0.tools.have_tasks();
         config
     }
 
@@ -302,7 +304,8 @@ impl Router {
                 if promised {
                     responder.expect_structure(output);
                 }
-                (handler, Invocation::new(incoming, HandlerTarget::Tool, arguments))
+                let begins_as = tool.begins_as(&incoming).ok().flatten();
+                (handler, Invocation::new(incoming, HandlerTarget::Tool, arguments).beginning_as(begins_as))
             }
             Ok(Resolution::Other(handler, target)) => (handler, Invocation::of_params(incoming, target)),
             Ok(Resolution::WithArguments(handler, target, arguments)) => {

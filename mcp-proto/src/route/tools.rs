@@ -5,6 +5,7 @@ use super::scopes::{RouteRefusal, ScopeDemand as _};
 use super::validated::Schemas;
 use super::{Cx, Handler, IntoOutput, Resolution, Router, ToolError, invalid};
 use crate::model::mirror::Mirror;
+use crate::model::tasks::TaskSupport;
 use crate::model::tools::Tool;
 use crate::rpc::{JsonKind, RawJson};
 use crate::schema::{BadSchema, Validator};
@@ -52,6 +53,11 @@ impl ToolTable {
         !self.0.is_empty()
     }
 
+    /// Returns whether calls of any of them may become tasks.
+    pub(super) fn have_tasks(&self) -> bool {
+        self.0.values().any(|offered| offered.tool.task != TaskSupport::Never)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.0.get(name)
     }
@@ -82,6 +88,7 @@ impl ToolTable {
         let name = incoming.params.required_str("name").map_err(|e| invalid(&format!("{e}")))?;
         let offered = self.get(&name).ok_or_else(|| invalid(&format!("Unknown tool: {name}")))?;
         offered.tool.check_scopes(&incoming.context)?;
+        offered.tool.begins_as(incoming)?;
         let arguments = match incoming.params.get("arguments") {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.kind() == JsonKind::Null || arguments.is_empty_array() => {

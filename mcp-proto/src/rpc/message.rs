@@ -1,6 +1,6 @@
 //! Messages.
 
-use super::{Id, InvalidMessage, RawJson};
+use super::{Id, InvalidMessage, Object, RawJson};
 use crate::peer_text::Visible;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -86,6 +86,12 @@ impl ErrorObject {
     /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
+    }
+
+    /// Encodes it as the member `error` of a response.
+    pub(crate) fn write(&self) -> Object {
+        let object = Object::new().with("code", self.code).with("message", self.message.as_str());
+        object.with_opt("data", self.data.as_ref())
     }
 
     /// Sets the data.

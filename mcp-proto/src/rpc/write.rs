@@ -51,10 +51,7 @@ pub fn result_response(id: &Id, result: &Object) -> Bytes {
 
 /// Writes a response with an error. It has no id if the id of the request could not be parsed.
 pub fn error_response(id: Option<&Id>, error: &ErrorObject) -> Bytes {
-    let fields = Object::new()
-        .with("code", error.code)
-        .with("message", error.message.as_str())
-        .with_opt("data", error.data.as_ref());
+    let fields = error.write();
     let mut out = open(id.map_or(0, |id| ID.len() + id.json_len()) + ERROR.len() + fields.json_len());
     if let Some(id) = id {
         push(&mut out, ID, id);

@@ -6,7 +6,7 @@ use super::client::Bound;
 use super::env::ServerEnv;
 use super::keys::{ReplyTo, ServerTimer, SessionRef};
 use super::requests::Requests;
-use super::running::{OpenQuestions, RequestStage};
+use super::running::{OpenQuestions, RequestStage, TaskPlace};
 use super::session::QuestionState;
 use super::wire::Wire;
 use super::{ExchangeId, weight};
@@ -147,6 +147,7 @@ impl Requests {
     fn on_input(&mut self, wire: &mut Wire, session_ref: SessionRef, id: i64, outcome: Result<RawJson, ErrorObject>) {
         let Some(session) = wire.session_mut(session_ref) else { return };
         let Some(key) = session.close_question(id) else { return };
+        let task = self.get(key).map(|running| running.place);
         // Otherwise the rest of its message would stay in memory, and not be counted.
         let outcome = match outcome {
             Ok(result) => Ok(result.detached()),
@@ -155,6 +156,9 @@ impl Requests {
             }
         };
         let outcome = self.if_there_is_room(&mut wire.env, key, outcome);
+        if let Some(TaskPlace::Taken(task)) = task {
+            return self.on_task_input(wire, task, (session_ref, id), outcome);
+        }
         let Some(running) = self.get_mut(key) else { return };
         let RequestStage::Asking(asking) = &mut running.stage else { return };
         if let (Some(name), Some(entry)) = (asking.open.remove(&id), &mut running.entry) {

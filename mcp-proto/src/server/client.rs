@@ -65,10 +65,12 @@ pub(super) enum Bound {
     Sessions,
     History,
     Elicitations,
+    Tasks,
+    TaskBytes,
 }
 
 impl Bound {
-    pub(super) const COUNT: usize = 8;
+    pub(super) const COUNT: usize = 10;
 }
 
 /// The amount of each [`Bound`].

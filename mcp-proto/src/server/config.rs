@@ -118,6 +118,11 @@ pub struct ServerConfig {
     /// accepts every resource, if [`capabilities`](Self::capabilities) declare that clients can
     /// watch them.
     pub admit_watch: bool,
+    /// Whether the engine has tasks: the extension `io.modelcontextprotocol/tasks` of 2026-07-28, and
+    /// the tasks of 2025-11-25. It declares them, keeps them, and answers the requests about them. A
+    /// router with a tool that supports them ([`Tool::task`](crate::Tool::task)) sets this. Default
+    /// no.
+    pub tasks: bool,
     /// The time without a message after which the server writes a comment on an event stream. It
     /// keeps proxies from closing the stream as dead. `None`: never. Default 15 s.
     pub keep_alive: Option<Duration>,
@@ -194,6 +199,7 @@ impl ServerConfig {
             resource: None,
             keeps_credentials: false,
             admit_watch: false,
+            tasks: false,
             keep_alive: Some(Duration::from_secs(15)),
             keep_alive_text: String::new(),
             retry: Duration::from_secs(1),
@@ -231,6 +237,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("resource", &self.resource)
             .field("keeps_credentials", &self.keeps_credentials)
             .field("admit_watch", &self.admit_watch)
+            .field("tasks", &self.tasks)
             .field("keep_alive", &self.keep_alive)
             .field("keep_alive_text", &self.keep_alive_text)
             .field("retry", &self.retry)

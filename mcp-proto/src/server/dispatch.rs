@@ -14,9 +14,12 @@
 //! | `ping`                 | -32601               | the engine responds    | the engine responds |
 //! | `subscriptions/listen` | opens a subscription | -32600                 | the application     |
 //! | `resources/subscribe`, `resources/unsubscribe`, `logging/setLevel` | -32601 | -32600 | the engine responds |
+//! | `tasks/get`, `tasks/update`, `tasks/cancel` | the engine responds | -32600 | the application |
+//! | the same but `update`, with `tasks/list` and `tasks/result`, on 2025-11-25 | the application | -32600 | the engine responds |
 //! | any other              | the application      | -32600                 | the application     |
 //!
-//! What the server does not declare is answered with -32601. If the application decides on the
+//! What the server does not declare is answered with -32601, and without [`ServerConfig::tasks`] the
+//! application gets the requests about tasks. If the application decides on the
 //! resources that clients watch, it receives `resources/subscribe`, and `subscriptions/listen` with
 //! URIs.
 //!
@@ -29,9 +32,10 @@ use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
 use super::session::{Session, SessionTerms};
 use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
-use super::{ExchangeId, Life, Server};
+use super::{ExchangeId, Life, Server, tasks};
 use crate::error::DiagnosticKind;
 use crate::input::Watch;
+use crate::model::tasks::undeclared;
 use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::format;
@@ -74,8 +78,8 @@ pub(super) enum Open {
 pub(super) enum Legacy {
     /// The application answers the request.
     Run(AdmittedRequest),
-    /// The engine responds with an empty result.
-    Done,
+    /// The engine responds with this result.
+    Reply(Object),
 }
 
 /// What is left to do for a message.
@@ -109,19 +113,28 @@ impl Server {
                 let result = self.shared.config.discover(over);
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
             }
+            method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL) if self.shared.config.tasks => {
+                let result = self.task_request(context.exchange, method, &parts)?;
+                Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
+            }
             "subscriptions/listen" => {
-                let filter = self.shared.config.filter(&parts.params)?;
+                let mut filter = self.shared.config.filter(&parts.params)?;
+                if !filter.tasks.is_empty() && !parts.declares_tasks() {
+                    return Err(ErrorReply::of(DiagnosticKind::MissingCapability, undeclared()));
+                }
+                self.wire.env.keep_own_tasks(context.exchange, &mut filter);
                 if filter.uris.is_empty() || !self.shared.config.admit_watch {
                     return Ok(Modern::Listen(filter));
                 }
                 let admitted =
-                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false))?;
+                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false, false))?;
                 Ok(Modern::Ask(admitted))
             }
             _ => {
-                let takes_unasked = self.shared.config.compat.unasked_answers;
-                let admitted =
-                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, takes_unasked))?;
+                let (takes_unasked, has_tasks) = (self.shared.config.compat.unasked_answers, self.shared.config.tasks);
+                let admitted = self.admit_request(context, |caller| {
+                    parts.admit_modern(request, version, caller, takes_unasked, has_tasks)
+                })?;
                 Ok(Modern::Run(admitted))
             }
         }
@@ -156,25 +169,36 @@ impl Server {
                 Err(invalid(DiagnosticKind::UnexpectedBatch, "`initialize` must not be part of a batch"))
             }
             "initialize" => Err(invalid(DiagnosticKind::SecondInitialize, "the session is initialized already")),
-            "ping" => Ok(Legacy::Done),
+            "ping" => Ok(Legacy::Reply(Object::new())),
             method @ "server/discover" => Err(ErrorReply::method(method)),
-            SET_LEVEL => self.set_level(context.session, &parts.params).map(|()| Legacy::Done),
+            SET_LEVEL => self.set_level(context.session, &parts.params).map(|()| Legacy::Reply(Object::new())),
             method @ (SUBSCRIBE | UNSUBSCRIBE) => {
                 let (session, uri) = self.watched_uri(context.session, method, &parts.params)?;
                 if method == UNSUBSCRIBE {
                     self.wire.unwatch(session, &uri);
                 } else if self.shared.config.admit_watch {
                     let admitted =
-                        self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller))?;
+                        self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, false))?;
                     return Ok(Legacy::Run(admitted));
                 } else {
                     self.wire.watch(session, &uri)?;
                 }
-                Ok(Legacy::Done)
+                Ok(Legacy::Reply(Object::new()))
             }
-            _ => {
-                let admitted = self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller))?;
-                Ok(Legacy::Run(admitted))
+            method => {
+                let has_tasks = self.shared.config.tasks && negotiated.version.rules().tasks;
+                let mut awaits = None;
+                if has_tasks {
+                    if let Some(result) = self.legacy_task_request(context.exchange, method, &parts.params) {
+                        return result.map(Legacy::Reply);
+                    }
+                    if method == tasks::RESULT {
+                        awaits = Some(self.awaited_task(context.exchange, &parts.params)?);
+                    }
+                }
+                let admitted =
+                    self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, has_tasks))?;
+                Ok(Legacy::Run(AdmittedRequest { awaits, ..admitted }))
             }
         }
     }

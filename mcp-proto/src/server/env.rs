@@ -9,6 +9,7 @@ use super::load::size;
 use super::response::ErrorReply;
 use super::rights::ClientRights;
 use super::shares::{Full, Shares};
+use super::tasks::Tasks;
 use super::transport::{Binding, Duplex, ServedExchange};
 use super::watched::{WatchIndex, Watcher};
 use super::{Output, ServerConfig};
@@ -41,6 +42,7 @@ pub(super) struct ServerEnv {
     pub(super) watchers: BTreeSet<ExchangeId>,
     /// The resources that clients watch.
     pub(super) watched: WatchIndex,
+    pub(super) tasks: Tasks,
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
     pub(super) unread: BTreeSet<ExchangeId>,
@@ -67,6 +69,7 @@ impl ServerEnv {
             admitting: ShortMap::new(),
             watchers: BTreeSet::new(),
             watched: WatchIndex::default(),
+            tasks: Tasks::default(),
             unread: BTreeSet::new(),
             dropped_head: Arc::default(),
             document,
@@ -154,6 +157,7 @@ impl ServerEnv {
         self.admitting.clear();
         self.watchers.clear();
         self.watched.clear();
+        self.tasks = Tasks::default();
         self.shares = Shares::default();
         self.timers.clear();
         self.unread.clear();

@@ -2,6 +2,7 @@
 //! itself.
 
 use super::incoming::Declaration;
+use super::keys::TaskKey;
 use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::rights::ClientRights;
@@ -14,6 +15,7 @@ use crate::input::SessionKey;
 use crate::model::capabilities::{self, ClientCapabilities, ServerCapabilities};
 use crate::model::lifecycle::{Implementation, meta};
 use crate::model::logging::LogLevel;
+use crate::model::tasks::{self, TaskOptions};
 use crate::rpc::{ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
@@ -22,6 +24,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 /// How a request travels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +68,8 @@ pub(super) struct AdmittedRequest {
     pub(super) unasked: bool,
     /// The memory that it holds while it runs, in bytes, as estimated.
     pub(super) size: usize,
+    /// The task whose end it waits for: the application does not get it.
+    pub(super) awaits: Option<TaskKey>,
 }
 
 /// The params of a request, and its metadata.
@@ -139,15 +144,17 @@ impl RequestParts {
     }
 
     /// Admits a modern request whose revision is supported. `takes_unasked`: input responses
-    /// without a state count. Nothing of an earlier request enters its context.
+    /// without a state count. `has_tasks`: the server has tasks. Nothing of an earlier request enters its context.
     pub(super) fn admit_modern(
         mut self,
         request: Request,
         version: ProtocolVersion,
         caller: Caller,
         takes_unasked: bool,
+        has_tasks: bool,
     ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
+        let may_be_task = has_tasks && request.method == "tools/call" && self.declares_tasks();
         let (mut inputs, mut state, mut fault, mut unasked) = (Inputs::new(), None, None, false);
         if may_ask(&request.method) {
             match self.take_inputs() {
@@ -171,19 +178,35 @@ impl RequestParts {
         };
         let Self { params, meta, text } = self;
         let method = request.method.clone();
-        let incoming = IncomingRequest { method, params, meta, context, inputs, state, nonce: None, origin: None };
+        let incoming = IncomingRequest {
+            method,
+            params,
+            meta,
+            context,
+            inputs,
+            state,
+            nonce: None,
+            rounds: 0,
+            origin: None,
+            may_be_task,
+            wanted_task: None,
+            task: None,
+        };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
-        Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size })
+        Ok(AdmittedRequest { id: request.id, incoming, token, fault, unasked, size, awaits: None })
     }
 
-    /// Admits a legacy request with a negotiated revision.
+    /// Admits a legacy request with a negotiated revision. `has_tasks`: the server has tasks.
     pub(super) fn admit_legacy(
-        self,
+        mut self,
         request: Request,
         negotiated: &SessionTerms,
         caller: Caller,
+        has_tasks: bool,
     ) -> Result<AdmittedRequest, ErrorReply> {
         let token = self.progress_token()?;
+        let has_tasks = has_tasks && negotiated.version.rules().tasks && request.method == "tools/call";
+        let wanted_task = if has_tasks { self.take_wanted_task()? } else { None };
         let context = Context {
             version: negotiated.version,
             declared: Declaration::Before {
@@ -207,10 +230,32 @@ impl RequestParts {
             inputs: Inputs::new(),
             state: None,
             nonce: None,
+            rounds: 0,
             origin: None,
+            may_be_task: wanted_task.is_some(),
+            wanted_task,
+            task: None,
         };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);
-        Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size })
+        Ok(AdmittedRequest { id: request.id, incoming, token, fault: None, unasked: false, size, awaits: None })
+    }
+
+    /// Returns whether the client takes a task as the response to this request (2026-07-28).
+    pub(super) fn declares_tasks(&self) -> bool {
+        let declared = self.meta.optional_object(meta::CLIENT_CAPABILITIES).ok().flatten();
+        declared.is_some_and(|declared| capabilities::declares(&declared, tasks::EXTENSION))
+    }
+
+    /// Takes what the client wants of the task of this request (2025-11-25, creating tasks).
+    fn take_wanted_task(&mut self) -> Result<Option<TaskOptions>, ErrorReply> {
+        let wanted = self.params.optional_object("task").map_err(|_| ErrorReply::params("`task` is not an object"))?;
+        self.params.remove("task");
+        let Some(wanted) = wanted else { return Ok(None) };
+        let ttl = wanted.optional::<f64>("ttl").map_err(|_| ErrorReply::params("`ttl` is not a number"))?;
+        let ttl = ttl.map(|ttl| {
+            Duration::try_from_secs_f64(ttl / 1000.0).unwrap_or(if ttl > 0.0 { Duration::MAX } else { Duration::ZERO })
+        });
+        Ok(Some(TaskOptions { ttl, poll: None }))
     }
 
     /// Takes the input responses of a retry (multi round-trip requests). A client sends results
@@ -261,7 +306,7 @@ impl ServerConfig {
     pub(super) fn discover(&self, over: Transport) -> Object {
         Object::new()
             .with("supportedVersions", self.supported(over))
-            .with("capabilities", self.capabilities.write(ProtocolVersion::V2026_07_28))
+            .with("capabilities", self.with_tasks(ProtocolVersion::V2026_07_28).write(ProtocolVersion::V2026_07_28))
             .with_opt("instructions", self.instructions.as_deref())
     }
 
@@ -285,7 +330,7 @@ impl ServerConfig {
             .unwrap_or_default();
         let result = Object::new()
             .with("protocolVersion", version.as_str())
-            .with("capabilities", self.offered(over).write(version))
+            .with("capabilities", self.offered(over, version).write(version))
             .with("serverInfo", self.info.write(version))
             .with_opt("instructions", self.instructions.as_deref());
         let capabilities = Arc::new(ClientCapabilities::read(&capabilities));
@@ -296,14 +341,29 @@ impl ServerConfig {
 
     /// Returns the capabilities that a legacy client can use. Without a session the server has no
     /// stream on which it could announce a change.
-    fn offered(&self, over: Transport) -> ServerCapabilities {
-        let mut offered = self.capabilities.clone();
+    fn offered(&self, over: Transport, version: ProtocolVersion) -> ServerCapabilities {
+        let mut offered = self.with_tasks(version);
         if over == Transport::Http && self.sessions == Sessions::Off {
             let lists = [offered.tools.as_mut(), offered.prompts.as_mut()];
             lists.into_iter().flatten().for_each(|list| list.list_changed = false);
             if let Some(resources) = &mut offered.resources {
                 (resources.subscribe, resources.list_changed) = (false, false);
             }
+        }
+        offered
+    }
+
+    /// Returns the capabilities with those of tasks, if the server has them. `list` needs admission:
+    /// without it, the server does not know whose tasks it would list.
+    fn with_tasks(&self, version: ProtocolVersion) -> ServerCapabilities {
+        let mut offered = self.capabilities.clone();
+        if self.tasks && version.era() == Era::Modern {
+            // The identifier is valid.
+            drop(offered.extensions.declare(tasks::EXTENSION, Object::new()));
+        } else if self.tasks {
+            let calls = Object::new().with("tools", Object::new().with("call", Object::new()));
+            let declared = Object::new().with_opt("list", self.admit.then(Object::new));
+            offered.other.set("tasks", declared.with("cancel", Object::new()).with("requests", calls));
         }
         offered
     }

@@ -1,11 +1,13 @@
 //! A request as the application gets it.
 
 use super::responder::ResponderData;
+use super::tasks::TaskSlot;
 use crate::auth::Access;
 use crate::exchange::{Peer, RequestHead};
 use crate::input::{Principal, RequestKey, SessionKey};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::{Implementation, meta};
+use crate::model::tasks::TaskOptions;
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
@@ -41,8 +43,16 @@ pub struct IncomingRequest {
     /// state was opened. This is the case in the first round. It is also the case before
     /// 2026-07-28: the engine itself keeps the state there, and accepts one response to each round.
     pub nonce: Option<String>,
+    /// Number of earlier rounds in which it has asked.
+    pub rounds: u32,
     /// Where the request began.
     pub(super) origin: Option<FirstRound>,
+    /// Whether its client takes a task as the response.
+    pub(super) may_be_task: bool,
+    /// What its client wants of the task, if it demands one (2025-11-25).
+    pub(crate) wanted_task: Option<TaskOptions>,
+    /// Its place among the tasks. `None` beside `may_be_task`: there is no room.
+    pub(crate) task: Option<TaskSlot>,
 }
 
 /// The first round of a request, from which the ids of its web pages are derived.
@@ -64,7 +74,26 @@ impl fmt::Debug for FirstRound {
     }
 }
 
+/// Whether a request can become a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TaskOffer {
+    /// Its client has no tasks.
+    None,
+    /// There is no room.
+    Full,
+    Place,
+}
+
 impl IncomingRequest {
+    /// Returns whether the request can become a task.
+    pub(crate) const fn task_offer(&self) -> TaskOffer {
+        match (&self.task, self.may_be_task) {
+            (Some(_), _) => TaskOffer::Place,
+            (None, true) => TaskOffer::Full,
+            (None, false) => TaskOffer::None,
+        }
+    }
+
     /// Returns the id of the web page that the request for input of this name opens: see
     /// [`Cx::elicitation_id`](crate::Cx::elicitation_id).
     pub fn elicitation_id(&self, name: &str) -> String {

@@ -32,7 +32,14 @@ pub(super) enum ReplyTo {
     Duplex(ExchangeId),
     /// The response stream of an HTTP POST. A legacy one can outlive the exchange that brought it.
     Stream(StreamKey),
+    /// The request was answered with a task, which keeps its outcome. What is sent beside that goes
+    /// to its session (2025-11-25), if it can be reached.
+    Task(Option<SessionRef>),
 }
+
+/// The key of a task: that of its request, when it became one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct TaskKey(pub(super) u64);
 
 /// The timers of a server.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -57,6 +64,8 @@ pub(super) enum ServerTimer {
     Keep(StreamKey),
     /// The oldest web page that is not complete is forgotten.
     Elicitations,
+    /// The time of a task is over, or a task that has ended is removed.
+    Tasks,
     /// The next sweep of idle sessions.
     Sweep,
     /// The end of the grace period of a shutdown.

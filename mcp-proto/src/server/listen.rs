@@ -5,7 +5,7 @@
 
 use super::client::{Bound, ClientKey};
 use super::env::ServerEnv;
-use super::keys::{ReplyTo, SessionRef};
+use super::keys::{ReplyTo, SessionRef, TaskKey};
 use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
@@ -49,6 +49,8 @@ pub(super) struct Listen {
     lists: [bool; 3],
     /// The resources that it includes.
     watched: Option<Box<WatchedResources>>,
+    /// The tasks that it includes, and the change of each that its client was notified of.
+    tasks: BTreeMap<TaskKey, u64>,
     /// Number of changes of lists that its client was notified of.
     told: u64,
 }
@@ -57,6 +59,7 @@ pub(super) struct Listen {
 const LISTS: [&str; 3] =
     ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
 const UPDATED: &str = "notifications/resources/updated";
+const TASK: &str = "notifications/tasks";
 
 /// A request for a subscription.
 pub(super) struct SubscriptionRequest {
@@ -75,6 +78,7 @@ impl Listen {
         if let Some(watched) = &self.watched {
             env.watched.forget(watched, Watcher::Listen(key));
         }
+        self.tasks.keys().for_each(|task| env.tasks.unwatch(*task, key));
         env.shares.give_back(self.client, Bound::RunningBytes, self.size);
         env.shares.give_back(self.client, Bound::Streams, 1);
     }
@@ -189,7 +193,7 @@ impl Listens {
         }
     }
 
-    fn tell_subscription(&mut self, wire: &mut Wire, key: RequestKey) {
+    pub(super) fn tell_subscription(&mut self, wire: &mut Wire, key: RequestKey) {
         let Some(listen) = self.table.get(&key) else { return };
         let reply_to = listen.reply_to;
         if listen.told < self.changes {
@@ -212,6 +216,23 @@ impl Listens {
                 return;
             }
             watched.told();
+            wire.send(reply_to, note);
+        }
+        self.tell_tasks_of(wire, key, reply_to);
+    }
+
+    /// Sends the state of the tasks of a subscription that have changed, as far as there is room.
+    fn tell_tasks_of(&mut self, wire: &mut Wire, key: RequestKey, reply_to: ReplyTo) {
+        let Some(listen) = self.table.get_mut(&key) else { return };
+        let id = subscription(&listen.id);
+        for (key, told) in &mut listen.tasks {
+            let Some(task) = wire.env.tasks.get(*key).filter(|task| task.changes > *told) else { continue };
+            let note = notification(TASK, Some(&task.detailed().with(meta::META, &id)));
+            let changes = task.changes;
+            if !wire.has_room(reply_to, note.len()) {
+                return;
+            }
+            *told = changes;
             wire.send(reply_to, note);
         }
     }
@@ -238,7 +259,7 @@ impl Listens {
         if here >= wire.env.config.limits.server.max_streams_per_client {
             return Err(ErrorReply::full("there are too many streams"));
         }
-        let watched: usize = filter.uris.iter().map(|uri| weight::of_watched(uri)).sum();
+        let watched: usize = filter.uris.iter().chain(&filter.tasks).map(|name| weight::of_watched(name)).sum();
         let size = weight::of_listen(&id, size_of::<(RequestKey, Listen)>()) + watched;
         let client = wire.env.client_on(x, None);
         wire.env.check_share(&client, Bound::Streams, 1).map_err(|full| full.reject("there are too many streams"))?;
@@ -257,7 +278,9 @@ impl Listens {
         }
         let watched = (!filter.uris.is_empty()).then(|| Box::new(watched));
         let told = self.changes;
-        let listen = Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, told };
+        let tasks = wire.env.watched_tasks(key, &filter);
+        let listen =
+            Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, tasks, told };
         self.table.insert(key, listen);
         if let Some(exchange) = wire.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -269,6 +292,7 @@ impl Listens {
         wire.env.end_with_token(x);
         wire.send(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         wire.env.drop_head(x);
+        self.tell_subscription(wire, key);
         Ok(())
     }
 

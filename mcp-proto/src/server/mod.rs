@@ -47,6 +47,7 @@ mod running;
 mod seal;
 mod session;
 mod shares;
+mod tasks;
 mod transport;
 mod watched;
 mod watching;
@@ -61,9 +62,11 @@ pub use compat::{ServerCompat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
 pub use event::{Append, Event, Output, SessionEnd};
 pub use hosts::Hosts;
+pub(crate) use incoming::TaskOffer;
 pub use incoming::{Context, IncomingRequest, RequestState};
 pub use responder::Responder;
 
+pub(crate) use tasks::TaskSlot;
 pub(crate) use transport::unavailable;
 
 use crate::error::{DiagnosticKind, Refusal, RefusedCommand};
@@ -139,6 +142,7 @@ impl ServerCommands for Server {
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
+        self.tell_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -180,6 +184,7 @@ impl Server {
             }
             Input::Tick => self.on_tick(),
         }
+        self.tell_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -306,6 +311,9 @@ impl Server {
         if self.is_terminated() {
             return Err(Refusal::Closed.of(note));
         }
+        if let Note::IntoTask(options) = note {
+            return self.into_task(key, options).map_err(|why| why.of(note));
+        }
         match self.requests.note(&mut self.wire, key, &note) {
             Ok(left) => {
                 left.into_iter().for_each(|x| self.drop_exchange(x));
@@ -423,6 +431,7 @@ impl Server {
                 }
                 ServerTimer::Ask(key) => self.requests.on_ask_timeout(&mut self.wire, key),
                 ServerTimer::Elicitations => self.requests.forget_pages(&mut self.wire.env),
+                ServerTimer::Tasks => self.on_task_timeout(),
                 ServerTimer::KeepAlive(x) => self.wire.http.on_keep_alive(&mut self.wire.env, x),
                 ServerTimer::Admit(x) => self.on_admit_timeout(x),
                 ServerTimer::Expiry(x) => self.on_expiry(x),

@@ -56,7 +56,8 @@ impl ServedRequest {
     /// names the level. Before, the session has it, and a client that has set none receives every
     /// message. A server that sends log messages declares that.
     fn is_logged(&self, wire: &Wire, level: LogLevel) -> bool {
-        wire.env.config.capabilities.has_logging()
+        !self.is_silent()
+            && wire.env.config.capabilities.has_logging()
             && match self.version.era() {
                 Era::Modern => self.log_level.is_some_and(|least| level >= least),
                 Era::Legacy => {

@@ -32,7 +32,7 @@ impl Responder {
         let insecure = requests.iter().filter_map(|(_, request)| request.page()).find(|page| !page.is_secure());
         let insecure = insecure.and_then(|page| page.host());
         let diagnostic = insecure.map(|host| Diagnostic::new(DiagnosticKind::InsecureUrl, host));
-        if self.version.era() == Era::Modern {
+        if self.version.era() == Era::Modern && !self.is_task() {
             return self.ask_in_result(&requests, state, diagnostic);
         }
         let questions = requests.into_iter().map(|(name, request)| LegacyInputRequest {

@@ -32,12 +32,13 @@ use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
 use super::era::AdmittedRequest;
 use super::incoming::FirstRound;
-use super::keys::{ReplyTo, ServerTimer, SessionRef};
+use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
-use super::running::{RequestEntry, RequestStage, ServedRequest};
+use super::running::{RequestEntry, RequestStage, ServedRequest, TaskPlace};
 use super::seal::Inputs;
 use super::shares::Full;
+use super::tasks::TaskSlot;
 use super::wire::Wire;
 use super::{Event, IncomingRequest, RequestState};
 use crate::error::{DiagnosticKind, Refusal};
@@ -162,7 +163,7 @@ impl Requests {
         admitted: AdmittedRequest,
         batch: Option<u64>,
     ) {
-        let AdmittedRequest { id, mut incoming, token, fault, unasked, size } = admitted;
+        let AdmittedRequest { id, mut incoming, token, fault, unasked, size, awaits } = admitted;
         if unasked {
             wire.env.diagnose(DiagnosticKind::UnexpectedResponse, "answers to questions that were not asked");
         }
@@ -176,7 +177,11 @@ impl Requests {
         let version = incoming.context.version;
         let key = self.mint_key();
         incoming.origin = Some(FirstRound { shared: self.shared.clone(), key });
-        let entry = (version.era() == Era::Legacy).then(|| {
+        let takes_place = incoming.may_be_task && wire.env.reserve_task(client);
+        if takes_place {
+            incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
+        }
+        let entry = (takes_place || version.era() == Era::Legacy).then(|| {
             Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
         });
         let running = ServedRequest {
@@ -193,7 +198,8 @@ impl Requests {
             held: None,
             since: wire.env.now,
             spent: Duration::ZERO,
-            stage: RequestStage::Handler,
+            stage: awaits.map_or(RequestStage::Handler, RequestStage::Result),
+            place: if takes_place { TaskPlace::Reserved } else { TaskPlace::None },
             entry,
             size,
         };
@@ -204,7 +210,11 @@ impl Requests {
         if let Some(session) = wire.session_of_mut(reply_to) {
             session.insert(id, key);
         }
-        self.hand_out(&mut wire.env, key, incoming, None, 0, fault);
+        match awaits {
+            None => self.hand_out(&mut wire.env, key, incoming, None, 0, fault),
+            // It may have ended, or have questions.
+            Some(task) => wire.env.tasks.changes(task),
+        }
     }
 
     /// Emits the request, for the first or a further round.
@@ -212,14 +222,16 @@ impl Requests {
         &mut self,
         env: &mut ServerEnv,
         key: RequestKey,
-        incoming: IncomingRequest,
+        mut incoming: IncomingRequest,
         router: Option<KeptRouter>,
         rounds: u32,
         fault: Option<Box<ErrorObject>>,
     ) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.since = env.now;
-        if let Some(deadline) = self.shared.config.limits.server.handler_deadline {
+        let is_task = matches!(running.place, TaskPlace::Taken(_));
+        // A task has a time of its own.
+        if let Some(deadline) = self.shared.config.limits.server.handler_deadline.filter(|_| !is_task) {
             let left = deadline.saturating_sub(running.spent);
             env.timers.set(ServerTimer::Handler(key), Some(env.now + left));
         }
@@ -237,6 +249,7 @@ impl Requests {
             declared: incoming.context.declared.clone(),
             principal: incoming.context.principal.clone(),
             rounds,
+            task: incoming.task.clone(),
             inputs: incoming.inputs.clone(),
             received_at,
             fault,
@@ -246,10 +259,21 @@ impl Requests {
             router,
             shared: self.shared.clone(),
         };
+        incoming.rounds = rounds;
         env.emit(Event::Request(responder, incoming));
     }
 
-    /// Starts the next round of a legacy request, under the key that it got when it asked.
+    /// Returns the data that all responders share.
+    pub(super) const fn shared(&self) -> &Arc<ResponderData> {
+        &self.shared
+    }
+
+    /// Returns whether a request is a task.
+    pub(super) fn is_task(&self, key: RequestKey) -> bool {
+        self.get(key).is_some_and(|running| matches!(running.place, TaskPlace::Taken(_)))
+    }
+
+    /// Starts the next round of a legacy request or of a task, under the key that it got when it asked.
     pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
@@ -271,7 +295,9 @@ impl Requests {
             here.remove(&old);
             here.insert(new);
         }
-        if let Some(session) = wire.session_of_mut(running.reply_to) {
+        if let Some(session) = wire.session_of_mut(running.reply_to)
+            && !matches!(running.place, TaskPlace::Taken(_))
+        {
             session.insert(running.id.clone(), new);
         }
         self.table.insert(new, running);
@@ -285,12 +311,15 @@ impl Requests {
     }
 
     /// Ends a request with a response. Pending progress goes before it.
-    fn finish(&mut self, wire: &mut Wire, key: RequestKey, bytes: Bytes, code: Option<i64>) {
+    pub(super) fn finish(&mut self, wire: &mut Wire, key: RequestKey, bytes: Bytes, code: Option<i64>) {
         self.finish_with(wire, key, SerializedResponse::new(bytes, code));
     }
 
     fn finish_with(&mut self, wire: &mut Wire, key: RequestKey, response: SerializedResponse) {
         let Some(running) = self.forget(wire, key) else { return };
+        if let TaskPlace::Taken(task) = running.place {
+            return self.end_task(wire, task, &response.message);
+        }
         if let Some(held) = running.held {
             wire.send(running.reply_to, held);
         }
@@ -298,7 +327,7 @@ impl Requests {
     }
 
     /// Ends a request with an error of the engine.
-    fn finish_with_error(&mut self, wire: &mut Wire, key: RequestKey, message: &str) {
+    pub(super) fn finish_with_error(&mut self, wire: &mut Wire, key: RequestKey, message: &str) {
         let Some(running) = self.table.get(&key) else { return };
         let bytes = error_response(Some(&running.id), &ErrorObject::new(code::INTERNAL_ERROR, message));
         self.finish(wire, key, bytes, Some(code::INTERNAL_ERROR));
@@ -312,6 +341,18 @@ impl Requests {
         wire.env.shares.give_back(running.client, Bound::Requests, 1);
         wire.env.timers.set(ServerTimer::Handler(key), None);
         wire.env.timers.set(ServerTimer::Ask(key), None);
+        match running.place {
+            TaskPlace::None => {}
+            TaskPlace::Reserved => wire.env.shares.give_back(running.client, Bound::Tasks, 1),
+            // Its client has a response, and the task its place.
+            TaskPlace::Taken(_) => return Some(running),
+        }
+        self.leave(wire, key, &running);
+        Some(running)
+    }
+
+    /// Removes a request from the place where it is answered.
+    fn leave(&self, wire: &mut Wire, key: RequestKey, running: &ServedRequest) {
         let retires = !self.shared.config.compat.reuse_ids && running.version.era() == Era::Legacy;
         if let Some(here) = wire.running_mut(running.reply_to) {
             here.remove(&key);
@@ -325,7 +366,13 @@ impl Requests {
                 session.retire(&running.id);
             }
         }
-        Some(running)
+    }
+
+    /// Removes a request that becomes a task from the place where it is answered.
+    pub(super) fn leave_reply_target(&self, wire: &mut Wire, key: RequestKey) {
+        if let Some(running) = self.get(key) {
+            self.leave(wire, key, running);
+        }
     }
 
     /// Ends a request without a response. If its exchange `is_open`, the engine withdraws its own
@@ -335,7 +382,7 @@ impl Requests {
         match &running.stage {
             RequestStage::Handler => wire.env.emit(Event::Cancelled(key)),
             RequestStage::Asking(asking) if is_open => asking.withdraw(wire, running.reply_to),
-            RequestStage::Asking(_) => {}
+            RequestStage::Asking(_) | RequestStage::Waiting | RequestStage::Result(_) => {}
         }
         // If the exchange is over, its batch needs no response.
         wire.no_reply(running.reply_to, running.batch.filter(|_| is_open));
@@ -383,6 +430,7 @@ impl Requests {
                 self.finish_with_error(wire, key, why);
             }
             Some(RequestStage::Asking(_)) => self.end_asking(wire, key, why),
+            Some(RequestStage::Waiting | RequestStage::Result(_)) => self.finish_with_error(wire, key, why),
             None => {}
         }
     }
@@ -402,7 +450,8 @@ impl Requests {
     /// Handles the answer of the application. Drops it unless the handler of the request runs.
     /// Returns the [`ReplyTo`] of the request.
     pub(super) fn answer(&mut self, wire: &mut Wire, answer: Answer) -> Option<ReplyTo> {
-        let reply_to = self.in_handler(answer.key)?.reply_to;
+        let running = self.in_handler(answer.key)?;
+        let (reply_to, place) = (running.reply_to, running.place);
         match answer.what {
             RequestAnswer::Message { bytes, code, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
@@ -427,6 +476,10 @@ impl Requests {
             RequestAnswer::Ask { questions, state, router, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
+                }
+                if let TaskPlace::Taken(task) = place {
+                    self.ask_in_task(wire, (answer.key, task), questions, state, router);
+                    return Some(reply_to);
                 }
                 if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
                     entry.router = router;
@@ -522,8 +575,11 @@ impl Requests {
                 let content = content.clone().lower(running.version);
                 wire.send_part(reply_to, &content)?;
             }
+            // The server itself handles this one, since it ends the response.
+            Note::IntoTask(_) => return Err(Refusal::NotWanted),
+            Note::Status(text) => self.say_in_task(&mut wire.env, key, text)?,
             Note::Custom(method, params) => {
-                if !running.may_send(&wire.env, method) {
+                if running.is_silent() || !running.may_send(&wire.env, method) {
                     return Err(Refusal::NotWanted);
                 }
                 let bytes = notification(method, Some(params));

@@ -4,7 +4,9 @@
 use super::ServerConfig;
 use super::client::ClientKey;
 use super::incoming::{Declaration, IncomingRequest, RequestState};
+use super::keys::TaskKey;
 use super::seal::{self, Inputs, Memory};
+use super::tasks::TaskSlot;
 use crate::auth::{INSUFFICIENT_SCOPE, Scopes};
 use crate::error::{Diagnostic, DiagnosticKind};
 use crate::exchange::ExchangeId;
@@ -35,6 +37,8 @@ pub(super) struct ResponderData {
     nonce_key: [u8; 32],
     /// The key of the ids of web pages. All servers that share the key of sealed states share it.
     elicitation_key: [u8; 32],
+    /// The key of the ids of tasks.
+    task_key: [u8; 32],
     /// The `_meta` that every result of 2026-07-28 has: the name and version of the server.
     pub(super) result_meta: Object,
 }
@@ -44,7 +48,8 @@ impl ResponderData {
         let info = config.info.write(ProtocolVersion::V2026_07_28);
         let result_meta = Object::new().with(meta::SERVER_INFO, info);
         let elicitation_key = HMAC::mac("elicitation ids", seal_key);
-        Self { config, seal_key, nonce_key, elicitation_key, result_meta }
+        let task_key = HMAC::mac("task ids", nonce_key);
+        Self { config, seal_key, nonce_key, elicitation_key, task_key, result_meta }
     }
 
     /// Returns the id of a web page that a request needs, by the key of the request in its first
@@ -59,6 +64,11 @@ impl ResponderData {
         mac.update(principal.unwrap_or_default());
         mac.update(name);
         URL_SAFE_NO_PAD.encode(&mac.finalize()[..18])
+    }
+
+    /// Returns the id of a task. Without the key of the ids it cannot be guessed.
+    pub(super) fn task_id(&self, key: TaskKey) -> String {
+        URL_SAFE_NO_PAD.encode(&HMAC::mac(key.0.to_be_bytes(), self.task_key)[..24])
     }
 
     /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's
@@ -126,6 +136,8 @@ pub struct Responder {
     pub(super) principal: Option<Principal>,
     /// Number of rounds in which the request has asked.
     pub(super) rounds: u32,
+    /// Its place among the tasks.
+    pub(super) task: Option<TaskSlot>,
     /// The input responses of those rounds.
     pub(super) inputs: Inputs,
     /// The time of the request, in Unix seconds.
@@ -303,7 +315,7 @@ impl Responder {
             origin.key = self.origin;
         }
         self.inputs = inputs;
-        self.rounds = memory.rounds;
+        (self.rounds, incoming.rounds) = (memory.rounds, memory.rounds);
         Ok(())
     }
 
@@ -342,9 +354,9 @@ impl Responder {
     }
 
     /// Keeps the router of the request for further rounds. On 2026-07-28 each round is a request of
-    /// its own, which may reach another server.
+    /// its own, which may reach another server, unless it is a task.
     pub(crate) fn keep_router(&mut self, router: impl FnOnce() -> Arc<dyn Any + Send + Sync>) {
-        if self.version.era() == Era::Legacy && self.router.is_none() {
+        if (self.version.era() == Era::Legacy || self.task.is_some()) && self.router.is_none() {
             self.router = Some(KeptRouter(router()));
         }
     }
@@ -438,6 +450,11 @@ impl Responder {
             && rules.era == Era::Legacy
             && self.declared.capabilities().elicits_urls()
             && pages.is_ok_and(|pages| !pages.is_empty() && pages.iter().all(is_page))
+    }
+
+    /// Returns whether the request is a task, so that its questions are kept there.
+    pub(super) fn is_task(&self) -> bool {
+        self.task.as_ref().is_some_and(TaskSlot::is_taken)
     }
 
     pub(super) fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {

@@ -38,6 +38,11 @@ impl ErrorReply {
         Self { error: ErrorObject::new(code, message), kind, status: None }
     }
 
+    /// The response with this error.
+    pub(super) const fn of(kind: DiagnosticKind, error: ErrorObject) -> Self {
+        Self { error, kind, status: None }
+    }
+
     pub(super) fn params(message: impl Into<String>) -> Self {
         Self::new(DiagnosticKind::BadParams, code::INVALID_PARAMS, message)
     }

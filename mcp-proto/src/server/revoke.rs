@@ -24,6 +24,7 @@ impl Server {
             .for_each(|session| self.end_session(session, SessionEnd::Revoked));
         let running = self.requests.of_principal(&self.wire.env, principal);
         running.into_iter().for_each(|key| self.requests.end_request(&mut self.wire, key, REVOKED));
+        self.wire.env.remove_tasks_of(principal);
         let is_of = |exchange: &ServedExchange| exchange.binding.principal() == Some(principal);
         let open: Vec<ExchangeId> =
             self.wire.env.exchanges.iter().filter(|(_, exchange)| is_of(exchange)).map(|(x, _)| *x).collect();

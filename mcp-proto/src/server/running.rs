@@ -2,7 +2,7 @@
 
 use super::client::ClientKey;
 use super::incoming::IncomingRequest;
-use super::keys::ReplyTo;
+use super::keys::{ReplyTo, TaskKey};
 use super::seal::Inputs;
 use super::session::Session;
 use crate::error::Refusal;
@@ -47,7 +47,9 @@ pub(super) struct ServedRequest {
     /// How long it ran in earlier rounds.
     pub(super) spent: Duration,
     pub(super) stage: RequestStage,
-    /// The request for a further round. `None` on 2026-07-28, where the client sends it again.
+    pub(super) place: TaskPlace,
+    /// The request for a further round. `None` on 2026-07-28, where the client sends it again,
+    /// unless it may become a task.
     pub(super) entry: Option<Box<RequestEntry>>,
     /// The memory that it holds, in bytes, as estimated.
     pub(super) size: usize,
@@ -57,6 +59,11 @@ impl ServedRequest {
     /// Returns the request, if it is a legacy one.
     pub(super) fn request(&self) -> Option<&IncomingRequest> {
         self.entry.as_ref().map(|entry| &entry.incoming)
+    }
+
+    /// Returns whether it is a task of 2026-07-28, about which nothing is sent but its state.
+    pub(super) fn is_silent(&self) -> bool {
+        self.reply_to == ReplyTo::Task(None)
     }
 
     /// Returns the size of the pending progress notification, in bytes.
@@ -71,6 +78,9 @@ impl ServedRequest {
 
     /// Returns the notification for this progress, which must be above the last.
     pub(super) fn write_progress(&mut self, progress: &Progress) -> Result<Bytes, Refusal> {
+        if self.is_silent() {
+            return Err(Refusal::NotWanted);
+        }
         let token = self.token.as_ref().ok_or(Refusal::NotWanted)?;
         let params = Object::new().with(meta::PROGRESS_TOKEN, token);
         let params = progress
@@ -84,6 +94,16 @@ impl ServedRequest {
     }
 }
 
+/// The place of a request among the tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TaskPlace {
+    None,
+    /// It may become a task.
+    Reserved,
+    /// It is this task: its client has a response.
+    Taken(TaskKey),
+}
+
 /// The stage of a request: who acts next.
 #[derive(Debug)]
 pub(super) enum RequestStage {
@@ -91,6 +111,10 @@ pub(super) enum RequestStage {
     Handler,
     /// The client has to respond to requests of the engine.
     Asking(OpenQuestions),
+    /// The client has to answer the questions of the task that this request is.
+    Waiting,
+    /// The request waits for the end of this task (`tasks/result` of 2025-11-25).
+    Result(TaskKey),
 }
 
 /// The engine's requests of one round.

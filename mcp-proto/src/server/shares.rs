@@ -19,6 +19,8 @@ impl Bound {
             Self::Sessions => limits.max_sessions,
             Self::History => limits.history_total,
             Self::Elicitations => limits.max_elicitations,
+            Self::Tasks => limits.max_tasks,
+            Self::TaskBytes => limits.max_task_bytes,
         }
     }
 

@@ -97,6 +97,8 @@ impl ServerConfig {
         if filter.uris.len() > max {
             filter.uris = filter.uris.into_iter().take(max).collect::<BTreeSet<_>>();
         }
+        let max = if self.tasks { max } else { 0 };
+        filter.tasks = filter.tasks.into_iter().take(max).collect();
         filter
     }
 }

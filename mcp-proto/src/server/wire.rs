@@ -61,7 +61,15 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => Some(SessionRef::Duplex(exchange)),
             ReplyTo::Stream(stream) => self.http.stream(stream)?.session().map(SessionRef::Http),
+            ReplyTo::Task(session) => session,
         }
+    }
+
+    /// Returns where messages to the client of a session go that belong to no open request, if it
+    /// can be reached now.
+    fn own_target(&self, session: Option<SessionRef>) -> Option<ReplyTo> {
+        let x = self.carrier(session?)?;
+        self.target_of_changes(x).map(|(_, reply_to)| reply_to)
     }
 
     pub(super) fn session_of_mut(&mut self, to: ReplyTo) -> Option<&mut Session> {
@@ -105,7 +113,7 @@ impl Wire {
     /// Returns the target of the engine's own requests to the client of a request.
     pub(super) fn target_of_questions(&mut self, to: ReplyTo) -> ReplyTo {
         match to {
-            ReplyTo::Duplex(_) => to,
+            ReplyTo::Duplex(_) | ReplyTo::Task(_) => to,
             ReplyTo::Stream(stream) => ReplyTo::Stream(self.http.stream_to_ask_on(stream)),
         }
     }
@@ -116,7 +124,7 @@ impl Wire {
             (ReplyTo::Stream(stream), SessionRef::Http(session)) => {
                 ReplyTo::Stream(self.http.stream_to_tell_on(stream, session))
             }
-            (ReplyTo::Duplex(_) | ReplyTo::Stream(_), _) => to,
+            (ReplyTo::Duplex(_) | ReplyTo::Stream(_) | ReplyTo::Task(_), _) => to,
         }
     }
 
@@ -125,6 +133,7 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => Some(self.env.duplex(exchange)?.running()),
             ReplyTo::Stream(stream) => Some(self.http.stream(stream)?.running()),
+            ReplyTo::Task(_) => None,
         }
     }
 
@@ -132,6 +141,7 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => Some(self.env.duplex_mut(exchange)?.running_mut()),
             ReplyTo::Stream(stream) => Some(self.http.stream_mut(stream)?.running_mut()),
+            ReplyTo::Task(_) => None,
         }
     }
 
@@ -139,8 +149,9 @@ impl Wire {
     /// stream that carries it.
     pub(super) fn carries_questions(&self, to: ReplyTo) -> bool {
         match to {
-            ReplyTo::Duplex(_) => true,
+            ReplyTo::Duplex(exchange) => self.env.duplex(exchange).is_some(),
             ReplyTo::Stream(stream) => self.http.can_ask_on(stream),
+            ReplyTo::Task(session) => self.own_target(session).is_some(),
         }
     }
 
@@ -148,7 +159,7 @@ impl Wire {
     pub(super) fn has_left(&self, to: ReplyTo) -> bool {
         match to {
             ReplyTo::Duplex(exchange) => self.env.duplex(exchange).is_some_and(Duplex::has_ended),
-            ReplyTo::Stream(_) => false,
+            ReplyTo::Stream(_) | ReplyTo::Task(_) => false,
         }
     }
 
@@ -160,6 +171,7 @@ impl Wire {
                 let carrier = self.http.stream(stream).and_then(ResponseStream::exchange);
                 carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
             }
+            ReplyTo::Task(session) => self.own_target(session).is_some_and(|own| self.has_room(own, size)),
         }
     }
 
@@ -168,7 +180,7 @@ impl Wire {
     pub(super) fn takes(&self, to: ReplyTo, size: usize) -> bool {
         self.has_room(to, size)
             || match to {
-                ReplyTo::Duplex(_) => false,
+                ReplyTo::Duplex(_) | ReplyTo::Task(_) => false,
                 ReplyTo::Stream(stream) => self.http.stream(stream).is_some_and(ResponseStream::is_kept),
             }
     }
@@ -181,13 +193,16 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => self.env.send(exchange, Outbound::Message(message)),
             ReplyTo::Stream(stream) => self.http.stream_send(&mut self.env, stream, message),
+            ReplyTo::Task(session) => {
+                self.own_target(session).into_iter().for_each(|own| self.send(own, message.clone()))
+            }
         }
     }
 
     /// Sends an element of the content of a result before the result.
     pub(super) fn send_part(&mut self, to: ReplyTo, part: &Content) -> Result<(), Refusal> {
         match to {
-            ReplyTo::Duplex(_) => Err(Refusal::NotWanted),
+            ReplyTo::Duplex(_) | ReplyTo::Task(_) => Err(Refusal::NotWanted),
             ReplyTo::Stream(stream) => self.http.send_part(&mut self.env, stream, part),
         }
     }
@@ -200,6 +215,8 @@ impl Wire {
                 None => self.env.send(exchange, Outbound::Message(reply.message)),
             },
             ReplyTo::Stream(stream) => self.http.stream_reply(&mut self.env, stream, reply),
+            // The task has the outcome.
+            ReplyTo::Task(_) => {}
         }
     }
 
@@ -212,6 +229,7 @@ impl Wire {
                 }
             }
             ReplyTo::Stream(stream) => self.http.stream_no_reply(&mut self.env, stream),
+            ReplyTo::Task(_) => {}
         }
     }
 
@@ -232,7 +250,7 @@ impl Wire {
         retry: Option<Duration>,
     ) -> Result<Option<ExchangeId>, Refusal> {
         match to {
-            ReplyTo::Duplex(_) => Err(Refusal::NotWanted),
+            ReplyTo::Duplex(_) | ReplyTo::Task(_) => Err(Refusal::NotWanted),
             ReplyTo::Stream(stream) => self.http.close_stream(&mut self.env, stream, retry),
         }
     }

@@ -76,7 +76,10 @@ impl Server {
         duplex.ended = true;
         let waiting: BTreeSet<RequestKey> = duplex.session.asking();
         for key in waiting {
-            self.requests.cancel(&mut self.wire, key, false);
+            // The questions of a task wait for another client of its principal.
+            if !self.requests.is_task(key) {
+                self.requests.cancel(&mut self.wire, key, false);
+            }
         }
         let grace = self.shared.config.limits.server.end_grace;
         self.wire.env.timers.set(ServerTimer::End(x), Some(self.wire.env.now + grace));
@@ -93,7 +96,7 @@ impl Server {
                     self.end_duplex(exchange);
                 }
             }
-            ReplyTo::Stream(_) => {}
+            ReplyTo::Stream(_) | ReplyTo::Task(_) => {}
         }
     }
 
@@ -166,7 +169,7 @@ impl Server {
                 }
                 self.requests.run(&mut self.wire, ReplyTo::Duplex(x), x, admitted, batch);
             }
-            Legacy::Done => self.reply(x, batch, result_response(&id, &Object::new())),
+            Legacy::Reply(result) => self.reply(x, batch, result_response(&id, &result)),
         }
         Ok(())
     }

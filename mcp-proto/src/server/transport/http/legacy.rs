@@ -98,8 +98,8 @@ impl Server {
                 self.requests.run(&mut self.wire, ReplyTo::Stream(stream), x, admitted, None);
                 Ok(())
             }
-            Ok(Legacy::Done) => {
-                self.wire.env.answer_one(x, Headers::new(), result_response(&id, &Object::new()));
+            Ok(Legacy::Reply(result)) => {
+                self.wire.env.answer_one(x, Headers::new(), result_response(&id, &result));
                 Ok(())
             }
             Err(rejection) => {
@@ -268,7 +268,7 @@ impl Server {
                             self.wire.http.run_in_batch(key);
                             self.requests.run(&mut self.wire, ReplyTo::Stream(key), x, admitted, None);
                         }
-                        Ok(Legacy::Done) => answers.push(result_response(&id, &Object::new())),
+                        Ok(Legacy::Reply(result)) => answers.push(result_response(&id, &result)),
                         Err(ErrorReply { error, kind, .. }) => {
                             self.wire.env.diagnose(kind, &error.message);
                             answers.push(error_response(Some(&id), &error));

@@ -1,0 +1,51 @@
+//! The place among the tasks that a request has from its acceptance on, so that it can become a
+//! task at any time.
+
+use crate::server::keys::TaskKey;
+use crate::server::responder::ResponderData;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// See the [module](self). The handler and the responder of a request share it.
+#[derive(Clone)]
+pub(crate) struct TaskSlot {
+    pub(in crate::server) key: TaskKey,
+    shared: Arc<ResponderData>,
+    /// Whether the request has become a task, as its handler knows.
+    is_taken: Arc<AtomicBool>,
+}
+
+impl TaskSlot {
+    pub(in crate::server) fn new(key: TaskKey, shared: Arc<ResponderData>) -> Self {
+        Self { key, shared, is_taken: Arc::new(AtomicBool::new(false)) }
+    }
+
+    /// Returns the id of the task.
+    pub(crate) fn id(&self) -> String {
+        self.shared.task_id(self.key)
+    }
+
+    /// Returns whether the request is a task.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::Acquire)
+    }
+
+    /// Makes it a task. Returns whether it was none before.
+    pub(crate) fn take(&self) -> bool {
+        !self.is_taken.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl PartialEq for TaskSlot {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl fmt::Debug for TaskSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskSlot").field("key", &self.key).field("is_taken", &self.is_taken()).finish()
+    }
+}
