@@ -188,6 +188,7 @@ fn a_task_is_not_cancelled_by_the_id_of_its_request() {
     let again = bench.request(A, &call(1, BOTH)).0;
     bench.complete(again, "{}");
     bench.complete(handed.0, "{}");
+    bench.outputs();
     assert_eq!(bench.status(&id), "completed");
 }
 

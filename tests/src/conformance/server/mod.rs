@@ -2,6 +2,7 @@
 //! else that it offers.
 
 pub mod offers;
+mod tasks;
 pub mod tools;
 
 use std::env;
@@ -16,7 +17,10 @@ use crate::adapters::Adapter;
 use crate::exit_code;
 use mcp_driver::ServerOptions;
 use mcp_proto::input::Change;
-use mcp_proto::{CallToolResult, Cx, Denial, Handler, LogLevel, Progress, Router, Tool, ToolError, WireMessage};
+use mcp_proto::model::tasks::TaskOptions;
+use mcp_proto::{
+    CallToolResult, Cx, Denial, Handler, LogLevel, Progress, Refusal, Router, Tool, ToolError, WireMessage,
+};
 
 /// A tool: the steps of its handler, and its result. It is converted to a handler of either
 /// adapter.
@@ -34,6 +38,10 @@ pub struct Fixture {
 pub enum Step {
     /// Waits for this time.
     Pause(Duration),
+    /// Waits for as many seconds as the arguments say.
+    PauseOf(fn(&Cx) -> f64),
+    /// Makes a task of its request, if the client has tasks.
+    IntoTask,
     /// Reports progress, if the client requested it.
     Progress(Progress),
     /// Ends the event stream of its request for now, if the client can resume it.
@@ -118,6 +126,8 @@ impl Step {
         // A refusal is harmless: the step is of no use to this client, or it has disconnected.
         let _ = match self {
             Self::Pause(time) => return Some(*time),
+            Self::PauseOf(seconds) => return Duration::try_from_secs_f64(seconds(cx)).ok(),
+            Self::IntoTask => cx.into_task(TaskOptions::new()).map(drop).map_err(|_| Refusal::Gone),
             Self::Progress(progress) => cx.progress(progress.clone()),
             Self::CloseStream => cx.close_stream(None),
             Self::Log(text) => cx.log(LogLevel::Info, None, *text),
@@ -163,7 +173,7 @@ pub fn router(handler: fn(Vec<Step>, End) -> Handler) -> Router {
         // The suite sends answers with its first call
         // (`input-required-result-ignore-extra-params`).
         .configure(|config| config.compat.unasked_answers = true);
-    let tools = tools::all().into_iter();
+    let tools = tools::all().into_iter().chain(tasks::all());
     offers::offer(tools.fold(router, |router, Fixture { tool, steps, end }| router.add(tool, handler(steps, end))))
 }
 

@@ -28,7 +28,7 @@ const BETWEEN: Duration = Duration::from_millis(50);
 /// reconnect, so that it waits for the response.
 const AWAY: Duration = Duration::from_millis(300);
 
-type Returned = Result<CallToolResult, ToolError>;
+pub(super) type Returned = Result<CallToolResult, ToolError>;
 
 /// Returns all tools, in the order of the list. The first can be called without arguments.
 pub fn all() -> Vec<Fixture> {
@@ -268,11 +268,11 @@ fn fixture(name: &str, what: &str, end: fn(&Cx) -> Returned) -> Fixture {
     described(tool(name).describe(what), end)
 }
 
-fn described(tool: Tool, end: fn(&Cx) -> Returned) -> Fixture {
+pub(super) fn described(tool: Tool, end: fn(&Cx) -> Returned) -> Fixture {
     Fixture { tool, steps: Vec::new(), end }
 }
 
-fn said(text: impl Into<String>) -> Returned {
+pub(super) fn said(text: impl Into<String>) -> Returned {
     Ok(CallToolResult::text(text))
 }
 
@@ -280,7 +280,7 @@ fn resource(uri: &str, mime_type: &str, text: &str) -> Content {
     Content::resource(ResourceContents::text(uri, text).mime(mime_type))
 }
 
-fn name() -> Form {
+pub(super) fn name() -> Form {
     Form::new("What is your name?").text("name")
 }
 
@@ -307,7 +307,7 @@ pub(super) fn answer(said: &ElicitResult) -> String {
 }
 
 /// Describes the answers.
-fn result(answers: &[InputAnswer]) -> String {
+pub(super) fn result(answers: &[InputAnswer]) -> String {
     let answers = answers.iter().map(|answer| match answer.to_object(ProtocolVersion::V2026_07_28) {
         Ok(result) => result.to_json().as_str().to_owned(),
         Err(error) => error.to_string(),
