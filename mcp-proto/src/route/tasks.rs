@@ -30,3 +30,6 @@ impl Tool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
