@@ -97,6 +97,10 @@ pub struct CallOptions {
     /// Whether the engine may send the request a second time when it cannot know whether the first
     /// one ran.
     pub repeatable: bool,
+    /// Whether the client asks for a task as the response. Used only on 2025-11-25, with
+    /// [`ClientConfig::tasks`](crate::client::ClientConfig::tasks).
+    #[cfg_attr(feature = "record", serde(default))]
+    pub as_task: bool,
     /// The lowest level of log messages of this request. Used only on 2026-07-28.
     pub log_level: Option<LogLevel>,
     /// The kind of result that the call accepts besides those of the protocol.
@@ -203,6 +207,12 @@ impl<M: Method> Call<M> {
         if let Ok(params) = &mut self.raw.params {
             change(params);
         }
+        self
+    }
+
+    /// Changes the options.
+    pub(crate) fn with_options(mut self, change: impl FnOnce(&mut CallOptions)) -> Self {
+        change(&mut self.raw.options);
         self
     }
 

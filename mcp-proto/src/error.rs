@@ -207,6 +207,11 @@ pub enum CallError {
     /// ([`ClientConfig::validate`](crate::ClientConfig::validate)), and rejected this one. The tool
     /// has run.
     InvalidResult(InvalidResult),
+    /// The result was a task, and the server does not know it any more. The call may have run.
+    TaskLost {
+        /// The id of the task.
+        id: String,
+    },
     /// A [`MessageHook`](crate::hook::MessageHook) refused the request (`sent` is `No`) or the
     /// response.
     Denied {
@@ -389,6 +394,7 @@ impl fmt::Display for CallError {
             Self::Refused(why) => why.fmt(f),
             Self::NotRepeated(e) => write!(f, "a later request of the call cannot be serialized: {e}"),
             Self::InvalidResult(why) => why.fmt(f),
+            Self::TaskLost { .. } => f.write_str("the server does not know the task any more"),
             Self::Denied { reason, .. } => write!(f, "refused by the message hook: {}", Visible(reason)),
         }
     }

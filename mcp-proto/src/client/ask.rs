@@ -4,6 +4,7 @@
 //! refused, and none is lost.
 
 use super::call_table::{CallStage, CallState, InputState};
+use super::ctx::Ctx;
 use super::elicitations::check_page;
 use super::env::ClientEnv;
 use super::{Client, Event, State};
@@ -11,7 +12,7 @@ use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
-use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, Request, code};
+use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -127,6 +128,18 @@ impl ServerQuestions {
         Ok((questions, Object::new().with_opt("requestState", state)))
     }
 
+    /// Puts a question of the task that a call waits for.
+    fn ask_in_task(&mut self, env: &mut ClientEnv, call: CallId, request: &RawJson) -> Result<InputKey, CallError> {
+        let request = Object::read(request)?;
+        let method: String = request.required("method")?;
+        if self.open.len() >= env.config.limits.client.max_inputs {
+            env.diagnose(DiagnosticKind::TooManyInputs, method);
+            return Err(CallError::Input(ErrorObject::new(code::INTERNAL_ERROR, "Too many open questions")));
+        }
+        let question = read_question(env, &method, request.get("params").as_ref()).map_err(CallError::Input)?;
+        Ok(self.ask(env, question, Asker::Call(call), Some(call)))
+    }
+
     pub(super) fn withdraw(&mut self, env: &mut ClientEnv, key: InputKey) {
         if self.open.remove(&key).is_some() {
             env.event(Event::InputWithdrawn(key));
@@ -153,6 +166,13 @@ impl ServerQuestions {
             Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
             Asker::Call(of) | Asker::Page(of) => of == call,
         })
+    }
+}
+
+impl Ctx {
+    /// Puts a question of the task that a call waits for to the application.
+    pub(super) fn ask_for_task(&mut self, call: CallId, request: &RawJson) -> Result<InputKey, CallError> {
+        self.questions.ask_in_task(&mut self.env, call, request)
     }
 }
 
@@ -239,9 +259,15 @@ impl Client {
             (Asker::Call(call), Some(version)) => match fitting(&request, answer, version) {
                 // A client cannot report to a modern server that a question has no answer. It can
                 // only send no further request.
-                Err(error) => self.end(call, Err(CallError::Input(error))),
+                Err(error) => {
+                    self.cancel_task(call);
+                    self.end(call, Err(CallError::Input(error)));
+                }
                 Ok(result) => {
-                    if self.cx.calls.answer_round(call, key, &result) {
+                    let is_last = self.cx.calls.answer_round(call, key, &result);
+                    if self.cx.calls.task(call).is_some() {
+                        self.on_task_answer(call);
+                    } else if is_last {
                         self.on_round(call);
                     }
                 }

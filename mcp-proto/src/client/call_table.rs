@@ -2,6 +2,7 @@
 
 use super::Timer;
 use super::env::ClientEnv;
+use super::tasks::AwaitedTask;
 use crate::call::RawCall;
 use crate::input::{CallId, InputKey};
 use crate::rpc::{ErrorObject, Id, Object};
@@ -35,6 +36,8 @@ pub(super) struct CallState {
     pub(super) repeated: bool,
     /// Whether the engine fetched the list of tools for the call.
     pub(super) refreshed: bool,
+    /// Whether the client asked for a task as the response (2025-11-25).
+    pub(super) as_task: bool,
     pub(super) reached: CallReach,
     pub(super) clock: CallClock,
     /// The limit of the total time. The timeout error reports it.
@@ -69,6 +72,10 @@ pub(super) enum CallOwner {
 pub(super) enum Errand {
     /// A page of the list of tools.
     Page,
+    /// The state of the task that this call waits for, answers to its questions, or its outcome.
+    Task(CallId),
+    /// The end of a task that no call waits for.
+    Cancellation,
     /// A subscription to a resource, or its end.
     Resource,
     /// The level of log messages.
@@ -88,6 +95,8 @@ pub(super) enum CallStage {
     Waiting,
     /// The server needs these web pages to be complete. The user has to consent to each first.
     Eliciting(Vec<ElicitedPage>),
+    /// The result is a task, which has not ended.
+    Task(Box<AwaitedTask>),
     /// The server refused the request because of its header fields. The client sends it once more
     /// after it has fetched the list of tools again.
     Mismatched(Box<ErrorObject>),
@@ -118,6 +127,7 @@ impl CallState {
             | CallStage::Asking { .. }
             | CallStage::Waiting
             | CallStage::Eliciting(_)
+            | CallStage::Task(_)
             | CallStage::Mismatched(_) => None,
         }
     }
@@ -149,6 +159,7 @@ impl CallTable {
             round: Object::new(),
             repeated: false,
             refreshed: false,
+            as_task: false,
             reached: CallReach::No,
             clock,
             total,
@@ -258,8 +269,10 @@ impl CallTable {
 
     /// Stores the answer to a question of a round. Returns whether it was the last one.
     pub(super) fn answer_round(&mut self, call: CallId, key: InputKey, result: &Object) -> bool {
-        let Some(CallStage::Asking { questions, .. }) = self.get_mut(call).map(|state| &mut state.stage) else {
-            return false;
+        let questions = match self.get_mut(call).map(|state| &mut state.stage) {
+            Some(CallStage::Asking { questions }) => questions,
+            Some(CallStage::Task(task)) => &mut task.questions,
+            _ => return false,
         };
         let mut open = false;
         for (_, question) in questions {
@@ -270,6 +283,21 @@ impl CallTable {
             }
         }
         !open
+    }
+
+    /// Returns the task that a call waits for.
+    pub(super) fn task(&self, call: CallId) -> Option<&AwaitedTask> {
+        match &self.get(call)?.stage {
+            CallStage::Task(task) => Some(task),
+            _ => None,
+        }
+    }
+
+    pub(super) fn task_mut(&mut self, call: CallId) -> Option<&mut AwaitedTask> {
+        match &mut self.get_mut(call)?.stage {
+            CallStage::Task(task) => Some(task),
+            _ => None,
+        }
     }
 
     /// Returns the web pages that a call waits for.

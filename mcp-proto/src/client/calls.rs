@@ -2,7 +2,7 @@
 
 use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState};
 use super::env::ClientEnv;
-use super::{Client, Event, State, Timer};
+use super::{Client, Event, State, Timer, tasks};
 use crate::call::{RawCall, RawResult};
 use crate::client::call_table::CallReach;
 use crate::error::{CallError, DiagnosticKind, Refusal, RefusedCommand};
@@ -10,10 +10,10 @@ use crate::exchange::{ExchangeId, Sent};
 use crate::input::CallId;
 use crate::model::Progress;
 use crate::model::capabilities::Extensions;
-use crate::model::lifecycle::meta;
+use crate::model::lifecycle::{ServerInfo, meta};
 use crate::model::skipped;
 use crate::rpc::{DecodeError, JsonKind, Object, Payload, RawJson};
-use crate::version::Era;
+use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -59,8 +59,10 @@ impl Client {
     /// Sends the next request of a round: the delay is over, or the application answered the last
     /// question.
     pub(super) fn on_round(&mut self, call: CallId) {
-        if self.state() == State::Ready {
-            self.send_call(call);
+        match self.cx.calls.task(call) {
+            Some(_) => self.on_poll(call),
+            None if self.state() == State::Ready => self.send_call(call),
+            None => {}
         }
     }
 
@@ -76,23 +78,36 @@ impl Client {
         };
         let state = cx.calls.get(call);
         let kind = match version.era() {
+            Era::Legacy if state.is_some_and(|state| state.as_task) && tasks::is_created(&result) => {
+                Ok(ResultType::Task)
+            }
             Era::Legacy => Ok(ResultType::Complete),
-            Era::Modern => result_type(&result, |kind| state.is_some_and(|state| state.accepts(&cx.env, kind))),
+            Era::Modern => result_type(
+                &result,
+                |kind| state.is_some_and(|state| state.accepts(&cx.env, kind)),
+                state.is_some_and(|state| state.takes_task(&cx.env)),
+            ),
         };
         match kind {
-            Ok(ResultType::Complete) => {
-                let json = cx.tools.learn_from(&mut cx.env, state, result);
-                let valid = cx.tools.validate(&mut cx.env, state, &json, version);
-                let method = state.map(|state| state.raw.method.clone()).unwrap_or_default();
-                let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);
-                if let Ok(result) = &outcome {
-                    cx.env.diagnose_skipped(&method, &skipped::in_result(&method, result));
-                }
-                self.end(call, outcome);
-            }
+            Ok(ResultType::Complete) => self.complete(call, result, version),
+            Ok(ResultType::Task) => self.on_task(call, &result, version),
             Ok(ResultType::InputRequired(result)) => self.on_input_required(call, &result),
             Err(e) => self.end(call, Err(CallError::Decode(e))),
         }
+    }
+
+    /// Ends a call with a result, unless that is not valid.
+    pub(super) fn complete(&mut self, call: CallId, result: RawJson, version: ProtocolVersion) {
+        let Self { cx, .. } = self;
+        let state = cx.calls.get(call);
+        let json = cx.tools.learn_from(&mut cx.env, state, result);
+        let valid = cx.tools.validate(&mut cx.env, state, &json, version);
+        let method = state.map(|state| state.raw.method.clone()).unwrap_or_default();
+        let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);
+        if let Ok(result) = &outcome {
+            cx.env.diagnose_skipped(&method, &skipped::in_result(&method, result));
+        }
+        self.end(call, outcome);
     }
 
     /// Ends a call and delivers its outcome to its owner. No other function ends one.
@@ -104,6 +119,7 @@ impl Client {
         }
         cx.questions.withdraw_of(&mut cx.env, call);
         let mut was_last_mismatched = false;
+        let mut step = None;
         match state.stage {
             CallStage::Sent(id) => {
                 // Over HTTP, the client ends the exchange and no longer resumes its response.
@@ -123,9 +139,14 @@ impl Client {
                 let open = pages.into_iter().filter_map(|page| page.consent);
                 open.for_each(|key| cx.questions.withdraw(&mut cx.env, key));
             }
+            CallStage::Task(task) => step = task.withdraw(cx),
             CallStage::Mismatched(_) => was_last_mismatched = cx.calls.mismatched().is_empty(),
             CallStage::Queued | CallStage::Waiting => {}
         }
+        if let Some(own) = step {
+            self.on_cancel(own, None);
+        }
+        let Self { cx, .. } = self;
         let reached = state.reached > CallReach::No || state.rounds > 0;
         let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
         match state.owner {
@@ -136,6 +157,8 @@ impl Client {
                 }
             }
             CallOwner::Engine(Errand::Page) => self.on_page(outcome),
+            CallOwner::Engine(Errand::Task(of)) => self.on_task_step(of, call, outcome),
+            CallOwner::Engine(Errand::Cancellation) => {}
             CallOwner::Engine(Errand::Resource) => self.resources.on_end(cx, call, outcome),
             CallOwner::Engine(Errand::Level) => self.logging.on_end(cx, call, outcome),
         }
@@ -159,6 +182,7 @@ impl Client {
     }
 
     pub(super) fn on_cancel(&mut self, call: CallId, reason: Option<String>) {
+        self.cancel_task(call);
         self.cx.signal_cancel(call, reason.as_deref());
         self.end(call, Err(CallError::Cancelled { reason }));
     }
@@ -171,12 +195,19 @@ impl Client {
             _ => state.total.unwrap_or_default(),
         };
         let (awaited, sent) = self.cx.whereabouts(state);
+        self.cancel_task(call);
         self.cx.signal_cancel(call, Some("timed out"));
         self.end(call, Err(CallError::Timeout { after, sent, awaited }));
     }
 }
 
 impl CallState {
+    /// Returns whether the call takes a task as the result (2026-07-28).
+    fn takes_task(&self, env: &ClientEnv) -> bool {
+        let is_declared = |info: &ServerInfo| info.capabilities.extensions.contains(tasks::EXTENSION);
+        env.config.tasks && self.raw.method == super::tools::CALL && env.server_info().is_some_and(is_declared)
+    }
+
     /// Returns whether the call accepts this kind of result, and both sides declared its extension
     /// (2026-07-28 basic, `resultType`).
     fn accepts(&self, env: &ClientEnv, kind: &str) -> bool {
@@ -224,12 +255,17 @@ impl CallTable {
 
 enum ResultType {
     Complete,
+    Task,
     InputRequired(Object),
 }
 
 /// Returns the kind of a result. A missing kind counts as complete (an older server). A kind that
-/// is neither known nor accepted makes the response invalid.
-fn result_type(json: &RawJson, accepts: impl FnOnce(&str) -> bool) -> Result<ResultType, DecodeError> {
+/// is neither known nor accepted makes the response invalid: a task too, unless it `takes_task`.
+fn result_type(
+    json: &RawJson,
+    accepts: impl FnOnce(&str) -> bool,
+    takes_task: bool,
+) -> Result<ResultType, DecodeError> {
     // A call of any method may return something else.
     let Ok(object) = Object::read(json) else { return Ok(ResultType::Complete) };
     match object.kind("resultType") {
@@ -238,6 +274,7 @@ fn result_type(json: &RawJson, accepts: impl FnOnce(&str) -> bool) -> Result<Res
             "complete" => Ok(ResultType::Complete),
             "input_required" => Ok(ResultType::InputRequired(object)),
             other if accepts(other) => Ok(ResultType::Complete),
+            tasks::KIND if takes_task => Ok(ResultType::Task),
             other => Err(DecodeError::new(format!("unknown `resultType` {other}"))),
         },
     }

@@ -106,9 +106,14 @@ impl Ctx {
             | CallStage::Sent(_)
             | CallStage::Waiting
             | CallStage::Eliciting(_)
+            | CallStage::Task(_)
             | CallStage::Mismatched(_) => {}
         }
         params = params.with_all(&state.round);
+        state.as_task = self.tools.calls_as_task(&self.env, state);
+        if state.as_task {
+            params.set("task", Object::new());
+        }
         self.tools.mirrored(&self.env, &method, &params)?;
         let id = self.send_request(Purpose::Call(call), &method, params, version);
         if let Some(state) = self.calls.get_mut(call) {
@@ -133,7 +138,7 @@ impl Ctx {
             CallStage::Queued => (WaitReason::Start, Sent::No),
             CallStage::Sent(id) => self.link.awaited(&self.env, id),
             CallStage::Eliciting(_) => (WaitReason::Elicitation, Sent::Maybe),
-            CallStage::Asking { .. } | CallStage::Waiting | CallStage::Mismatched(_) => {
+            CallStage::Asking { .. } | CallStage::Waiting | CallStage::Task(_) | CallStage::Mismatched(_) => {
                 (WaitReason::Response, Sent::Maybe)
             }
         }
@@ -159,8 +164,11 @@ impl Ctx {
     /// Holds the clock of a call while the client owes the server an answer, web pages, or
     /// credentials. Runs it otherwise.
     pub(super) fn update_clock(&mut self, call: CallId) {
-        let held =
-            self.questions.owes_answer(call) || self.calls.is_eliciting(call) || self.waits_for_credentials(call);
+        let held = self.questions.owes_answer(call)
+            || self.calls.is_eliciting(call)
+            // Each request about the task has a limit of its own.
+            || self.calls.task(call).is_some()
+            || self.waits_for_credentials(call);
         self.calls.set_clock(&mut self.env, call, if held { CallClock::hold } else { CallClock::run });
     }
 

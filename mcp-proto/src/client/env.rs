@@ -12,6 +12,7 @@ use crate::exchange::{Dialect, WsDialect};
 use crate::input::Watch;
 use crate::model::lifecycle::{ServerInfo, meta};
 use crate::model::logging::LogLevel;
+use crate::model::tasks;
 use crate::rpc::{Message, Object, Response};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
@@ -117,6 +118,12 @@ impl ClientEnv {
         self.version().is_some_and(|version| version.era() == Era::Legacy)
     }
 
+    /// Returns whether client and server have the tasks of 2025-11-25 for calls of tools.
+    pub(super) fn has_legacy_tasks(&self) -> bool {
+        let is_declared = |info: &ServerInfo| info.version.rules().tasks && info.capabilities.has_task_calls();
+        self.config.tasks && self.server_info().is_some_and(is_declared)
+    }
+
     /// Returns whether the negotiated revision is a modern one.
     pub(super) fn is_modern(&self) -> bool {
         self.version().is_some_and(|version| version.era() == Era::Modern)
@@ -142,10 +149,15 @@ impl ClientEnv {
         match &self.modern_meta {
             Some((of, meta)) if *of == version => meta.clone(),
             _ => {
+                let mut capabilities = self.config.capabilities.lower(version);
+                if self.config.tasks {
+                    // The identifier is valid.
+                    drop(capabilities.extensions.declare(tasks::EXTENSION, Object::new()));
+                }
                 let meta = Object::new()
                     .with(meta::PROTOCOL_VERSION, version.as_str())
                     .with(meta::CLIENT_INFO, self.config.info.write(version))
-                    .with(meta::CLIENT_CAPABILITIES, self.config.capabilities.lower(version).write());
+                    .with(meta::CLIENT_CAPABILITIES, capabilities.write());
                 self.modern_meta.insert((version, meta)).1.clone()
             }
         }

@@ -47,6 +47,15 @@ pub enum Event {
         /// The progress.
         progress: Progress,
     },
+    /// The result of a call is a task, or its state was received: see
+    /// [`ClientConfig::tasks`](super::ClientConfig::tasks). The call goes on. Not emitted for a
+    /// task of another call.
+    Task {
+        /// The call.
+        call: CallId,
+        /// The task.
+        task: Task,
+    },
     /// A call has ended. Emitted exactly once for every accepted call, as its last event.
     Ended {
         /// The call.

@@ -38,6 +38,7 @@ mod proxy;
 mod queue;
 mod refresh;
 mod subscription;
+mod tasks;
 mod tools;
 mod validate;
 mod watching;

@@ -244,6 +244,12 @@ impl ServerCapabilities {
         member(&self.other, "tasks").is_some()
     }
 
+    /// Returns whether calls of tools may be tasks (2025-11-25): `tasks.requests.tools.call`.
+    pub(crate) fn has_task_calls(&self) -> bool {
+        let path = ["tasks", "requests", "tools", "call"];
+        path.iter().try_fold(self.other.clone(), |object, key| member(&object, key)).is_some()
+    }
+
     /// Decodes the capabilities. A member that is neither an object nor an empty array counts as
     /// absent.
     pub(crate) fn read(object: Object) -> Self {

@@ -45,6 +45,16 @@ impl Call<CallTool> {
     }
 }
 
+impl Call<CallTool> {
+    /// Asks for a task as the response, which only 2025-11-25 has, if the client and the tool have
+    /// tasks: see [`ClientConfig::tasks`](crate::ClientConfig::tasks). A tool that requires it is
+    /// always called so. On 2026-07-28 the server decides.
+    #[must_use]
+    pub fn as_task(self) -> Self {
+        self.with_options(|options| options.as_task = true)
+    }
+}
+
 impl Method for CallTool {
     type Output = CallToolResult;
 

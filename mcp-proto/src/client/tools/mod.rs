@@ -13,6 +13,7 @@ use crate::call::RawCall;
 use crate::error::DiagnosticKind;
 use crate::model::headers::{PARAM, encode};
 use crate::model::mirror::{self, Mirror};
+use crate::model::tasks::TaskSupport;
 use crate::rpc::{EncodeError, JsonKind, Object, RawJson};
 use crate::schema::{BadSchema, Checker, Validator};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -60,6 +61,8 @@ struct Uses {
     repeatable: bool,
     mirror: Mirror,
     output: Option<RawJson>,
+    /// Whether its calls may be tasks, if the client has tasks (2025-11-25).
+    task: Option<TaskSupport>,
 }
 
 /// What the client learns from a page.
@@ -71,6 +74,8 @@ pub(super) struct Lesson {
     pub(super) hints: bool,
     /// Whether results are validated.
     pub(super) schemas: bool,
+    /// Whether calls may be tasks.
+    pub(super) tasks: bool,
     /// Maximum number of tools.
     pub(super) max: usize,
 }
@@ -103,7 +108,9 @@ impl ToolIndex {
                 };
                 let output = tool.get("outputSchema").filter(|json| lesson.schemas && json.kind() != JsonKind::Null);
                 let repeatable = lesson.hints && is_repeatable(&tool);
-                Some((name, mirror.map(|mirror| Uses { repeatable, mirror, output })))
+                let execution = tool.optional_object("execution").ok().flatten();
+                let task = lesson.tasks.then(|| TaskSupport::read(execution.as_ref()));
+                Some((name, mirror.map(|mirror| Uses { repeatable, mirror, output, task })))
             });
             match valid {
                 Some((name, Err(why))) => {
@@ -190,6 +197,20 @@ impl ToolIndex {
         call.options.repeatable || call.method == CALL && call.params.as_ref().is_ok_and(is_safe)
     }
 
+    /// Returns whether a call asks for a task as the response (2025-11-25): the application or the
+    /// tool wants one, and the tool allows it as far as the client knows.
+    pub(super) fn calls_as_task(&self, env: &ClientEnv, call: &CallState) -> bool {
+        if call.raw.method != CALL || !env.has_legacy_tasks() {
+            return false;
+        }
+        let known = call.raw.params.as_ref().ok().and_then(|params| self.called(params)?.uses.task);
+        match known {
+            Some(TaskSupport::Required) => true,
+            Some(TaskSupport::Optional) | None => call.raw.options.as_task,
+            Some(TaskSupport::Never) => false,
+        }
+    }
+
     /// Learns from the result of a call. Returns the result for the application. On a duplex
     /// connection the engine only uses the output schemas, and only if it validates results.
     pub(super) fn learn_from(&mut self, env: &mut ClientEnv, call: Option<&CallState>, result: RawJson) -> RawJson {
@@ -197,9 +218,10 @@ impl ToolIndex {
             mirrored: !env.is_duplex() && env.is_modern(),
             hints: !env.is_duplex(),
             schemas: env.config.validator().is_some(),
+            tasks: env.has_legacy_tasks(),
             max: env.config.limits.client.max_tools,
         };
-        if !lesson.hints && !lesson.schemas || call.is_none_or(|call| call.raw.method != LIST) {
+        if !lesson.hints && !lesson.schemas && !lesson.tasks || call.is_none_or(|call| call.raw.method != LIST) {
             return result;
         }
         let page = self.learn(&result, &lesson);
@@ -231,7 +253,7 @@ impl ToolIndex {
     fn keep(&mut self, name: String, mut uses: Uses, max: usize) {
         self.forget(&name);
         // Most tools have neither a mirrored argument nor a hint.
-        if uses.mirror.is_empty() && !uses.repeatable && uses.output.is_none() {
+        if uses.mirror.is_empty() && !uses.repeatable && uses.output.is_none() && uses.task.is_none() {
             return;
         }
         // Not the whole page.
