@@ -21,6 +21,7 @@ use crate::model::tasks::TaskOptions;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -511,6 +512,9 @@ pub(crate) enum RequestAnswer {
         questions: Vec<LegacyInputRequest>,
         state: Option<RawJson>,
         router: Option<KeptRouter>,
+        /// The input responses of the rounds before a request became a task, and the number of
+        /// these rounds (2026-07-28).
+        earlier: Option<(BTreeMap<String, Result<RawJson, ErrorObject>>, u32)>,
         diagnostic: Option<Diagnostic>,
     },
 }

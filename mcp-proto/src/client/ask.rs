@@ -12,7 +12,7 @@ use crate::error::{CallError, DiagnosticKind};
 use crate::exchange::ExchangeId;
 use crate::input::{CallId, InputAnswer, InputKey, InputRequest, InputToken};
 use crate::model::elicitation::{ElicitRequest, ElicitResult};
-use crate::rpc::{self, DecodeError, ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
+use crate::rpc::{DecodeError, ErrorObject, Id, JsonKind, Object, RawJson, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -299,11 +299,7 @@ impl Client {
 }
 
 /// Reads a question and checks that the client declared the capabilities that it needs.
-fn read_question(
-    env: &mut ClientEnv,
-    method: &str,
-    params: Option<&rpc::RawJson>,
-) -> Result<InputRequest, ErrorObject> {
+fn read_question(env: &mut ClientEnv, method: &str, params: Option<&RawJson>) -> Result<InputRequest, ErrorObject> {
     let question = match InputRequest::read(method, params) {
         Ok(Some(question)) => question,
         Ok(None) => {

@@ -11,6 +11,7 @@ use crate::input::{AuthToken, CallId, Challenge, Change, InputKey, InputRequest,
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
 use crate::model::logging::LogMessage;
+use crate::model::tasks::Task;
 use crate::rpc::RawJson;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;

@@ -79,6 +79,11 @@ impl AwaitedTask {
         Self { id: task.id.clone(), poll, asked: BTreeSet::new(), questions: Vec::new(), step: None, failures: 0 }
     }
 
+    /// Returns whether a request of the engine about it is open.
+    pub(super) const fn has_step(&self) -> bool {
+        self.step.is_some()
+    }
+
     /// Returns the delay before the next request, with jitter that only lengthens it.
     fn delay(&self, random: u64) -> Duration {
         let delay = match self.failures {
@@ -166,7 +171,7 @@ impl Client {
         let cx = &mut self.cx;
         let Some(state) = cx.calls.get(call) else { return false };
         let CallStage::Task(task) = &state.stage else { return false };
-        if task.step.is_some() {
+        if task.has_step() {
             return false;
         }
         let mut params = Object::new().with("taskId", task.id.as_str());
@@ -259,7 +264,8 @@ impl Client {
         };
         let Some(task) = self.cx.calls.task_mut(call) else { return };
         // The server does not want the others any more.
-        let gone: Vec<InputState> = task.questions.extract_if(.., |(name, _)| !requests.contains(name)).map(|(_, state)| state).collect();
+        let gone: Vec<InputState> =
+            task.questions.extract_if(.., |(name, _)| !requests.contains(name)).map(|(_, state)| state).collect();
         let mut fresh: Vec<(String, RawJson)> = Vec::new();
         for (name, request) in requests.iter() {
             if task.asked.insert(name.clone().into_owned()) {
@@ -333,9 +339,10 @@ fn is_temporary(error: &CallError) -> bool {
     match error {
         CallError::Rpc(error) => error.code == code::INTERNAL_ERROR,
         CallError::Http(error) => matches!(error.status, 408 | 429 | 500..=599),
-        CallError::Timeout { .. } | CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => {
-            true
-        }
+        CallError::Timeout { .. }
+        | CallError::Closed { .. }
+        | CallError::NoResponse { .. }
+        | CallError::SessionEnded => true,
         _ => false,
     }
 }

@@ -52,6 +52,7 @@ pub fn call(error: &CallError) -> CallError {
             InvalidResult::Schema(_) => InvalidResult::Schema(BadSchema::invalid("", "")),
             InvalidResult::NoStructure | InvalidResult::NoContent => why.clone(),
         }),
+        CallError::TaskLost { id: _ } => CallError::TaskLost { id: String::new() },
         CallError::Denied { sent, reason: _ } => CallError::Denied { sent: *sent, reason: String::new() },
     }
 }

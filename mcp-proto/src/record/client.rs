@@ -192,6 +192,7 @@ fn outline(event: &Event) -> (&'static str, Option<u64>) {
     match event {
         Event::Ready(_) => ("ready", None),
         Event::Progress { call, .. } => ("progress", Some(call.0)),
+        Event::Task { call, .. } => ("task", Some(call.0)),
         Event::Ended { call, outcome: Ok(_) } => ("completed", Some(call.0)),
         Event::Ended { call, outcome: Err(_) } => ("failed", Some(call.0)),
         Event::NotificationEnded { notification, outcome: Ok(()) } => ("notified", Some(notification.0)),

@@ -155,7 +155,15 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
     let options =
         (options, any::<bool>(), any::<bool>(), level()).prop_map(|(times, progress, repeatable, log_level)| {
             let (timeout, reset_on_progress, max_total) = times;
-            CallOptions { timeout, reset_on_progress, max_total, progress, repeatable, log_level, result_type: None }
+            CallOptions {
+                timeout,
+                reset_on_progress,
+                max_total,
+                progress,
+                repeatable,
+                log_level,
+                ..CallOptions::default()
+            }
         });
     let params = prop_oneof![
         4 => json().prop_map(Ok),

@@ -42,7 +42,8 @@ impl Responder {
             elicitation: request.page().and_then(|page| page.elicitation_id.clone()),
         });
         let (questions, router) = (questions.collect(), self.router);
-        Answer { key: self.key, what: RequestAnswer::Ask { questions, state, router, diagnostic } }
+        let earlier = (self.version.era() == Era::Modern).then_some((self.inputs, self.rounds));
+        Answer { key: self.key, what: RequestAnswer::Ask { questions, state, router, earlier, diagnostic } }
     }
 
     /// Adds what the engine knows to a request for input, and removes what its client did not

@@ -473,12 +473,18 @@ impl Requests {
             RequestAnswer::Ask { .. } if wire.has_left(reply_to) => {
                 self.finish_with_error(wire, answer.key, "the client can no longer be asked");
             }
-            RequestAnswer::Ask { questions, state, router, diagnostic } => {
+            RequestAnswer::Ask { questions, state, router, earlier, diagnostic } => {
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
                 }
                 if let TaskPlace::Taken(task) = place {
-                    self.ask_in_task(wire, (answer.key, task), questions, state, router);
+                    if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
+                        entry.router = router;
+                    }
+                    if let Some(earlier) = earlier {
+                        self.keep_earlier(wire, answer.key, earlier);
+                    }
+                    self.ask_in_task(wire, (answer.key, task), questions, state);
                     return Some(reply_to);
                 }
                 if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {

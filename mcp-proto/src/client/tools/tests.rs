@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const MAX: usize = 100;
 
 fn lesson(mirrored: bool, max: usize) -> Lesson {
-    Lesson { mirrored, hints: true, schemas: false, max }
+    Lesson { mirrored, hints: true, schemas: false, tasks: false, max }
 }
 
 fn raw(value: &Value) -> RawJson {

@@ -1,7 +1,7 @@
 //! Tools whose calls become tasks, with an engine and with handlers that run at once.
 
 use super::*;
-use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
+use crate::exchange::{ExchangeEvent, ExchangeId, Outbound, Peer};
 use crate::input::Note;
 use crate::limits::Limits;
 use crate::model::elicitation::Form;

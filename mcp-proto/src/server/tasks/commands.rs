@@ -5,7 +5,7 @@ use super::entry::NewTask;
 use super::{TaskEnd, TaskEntry, TaskQuestion, TaskStage};
 use crate::error::{DiagnosticKind, Refusal, excerpt};
 use crate::exchange::ExchangeId;
-use crate::input::{InputAnswer, KeptRouter, LegacyInputRequest, Principal, RequestKey};
+use crate::input::{InputAnswer, LegacyInputRequest, Principal, RequestKey};
 use crate::model::tasks::{TaskOptions, relate, undeclared};
 use crate::rpc::{ErrorObject, Message, Object, Payload, RawJson, code, parse, result_response};
 use crate::server::client::Bound;
@@ -15,6 +15,7 @@ use crate::server::keys::{ReplyTo, TaskKey};
 use crate::server::requests::Requests;
 use crate::server::response::{ErrorReply, SerializedResponse};
 use crate::server::running::{RequestStage, TaskPlace};
+use crate::server::seal::Inputs;
 use crate::server::wire::Wire;
 use crate::server::{Event, Server, weight};
 use crate::version::{Era, ProtocolVersion};
@@ -148,6 +149,26 @@ impl Requests {
         }
     }
 
+    /// Keeps the answers of the rounds before a request became a task, which its handler gets again.
+    pub(in crate::server) fn keep_earlier(
+        &mut self,
+        wire: &mut Wire,
+        key: RequestKey,
+        (inputs, rounds): (Inputs, u32),
+    ) {
+        let Some(running) = self.get_mut(key) else { return };
+        let Some(entry) = &mut running.entry else { return };
+        entry.rounds = entry.rounds.max(rounds);
+        for (name, input) in inputs {
+            if !entry.inputs.contains_key(&name) {
+                let held = weight::of_input(&name, &input);
+                running.size += held;
+                wire.env.shares.add(running.client, Bound::RunningBytes, held);
+                entry.inputs.insert(name, input);
+            }
+        }
+    }
+
     /// The handler of a task asks its client: the questions wait in the task.
     pub(in crate::server) fn ask_in_task(
         &mut self,
@@ -155,7 +176,6 @@ impl Requests {
         (key, task_key): (RequestKey, TaskKey),
         questions: Vec<LegacyInputRequest>,
         state: Option<RawJson>,
-        router: Option<KeptRouter>,
     ) {
         let Some(task) = wire.env.tasks.get_mut(task_key) else { return };
         if questions.iter().any(|question| task.asked.contains(&question.name)) {
@@ -173,7 +193,6 @@ impl Requests {
         running.stage = RequestStage::Waiting;
         if let Some(entry) = &mut running.entry {
             entry.rounds += 1;
-            entry.router = router;
         }
         let questions: BTreeMap<String, TaskQuestion> = questions
             .into_iter()

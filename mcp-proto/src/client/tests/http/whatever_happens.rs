@@ -538,13 +538,15 @@ impl Run {
                     prop_assert!(client.cx.questions.owes_answer(call) || armed(Timer::Elicitation(call)));
                 }
                 CallStage::Waiting => prop_assert!(armed(Timer::Round(call))),
+                CallStage::Task(task) => prop_assert!(task.has_step() || armed(Timer::Round(call))),
                 CallStage::Mismatched(_) => {
                     prop_assert!(client.cx.calls.iter().any(|(call, _)| client.cx.calls.is_own(call)))
                 }
             }
             // Its timeout runs exactly while the server has to respond.
             if self.calls.get(&call).copied().unwrap_or_default() {
-                let ours = client.cx.questions.owes_answer(call) || waits(call);
+                let is_task = client.cx.calls.task(call).is_some();
+                let ours = client.cx.questions.owes_answer(call) || is_task || waits(call);
                 prop_assert_eq!(armed(Timer::Call(call)), !ours, "{:?} {:?}", call, &state.stage);
             }
         }
