@@ -5,13 +5,13 @@ use crate::here;
 use crate::pool::PoolBounds;
 use crate::transport::Given;
 use mcp_driver::{self, ClientHandle, ClientOptions, ConnectError, DriverHandle, IntoTarget, block_on_for};
-use mcp_proto::call::{Method, PagedMethod, SkippedList};
+use mcp_proto::call::{CallCallbacks, CallListener, Method, PagedMethod, SkippedList};
 use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
 #[cfg(feature = "auth")]
 use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::stats::ClientStats;
-use mcp_proto::{Call, CallError, IntoCall, Object, Progress, Refusal};
+use mcp_proto::{Call, CallError, IntoCall, Object, Refusal};
 use std::fmt;
 use std::future::pending;
 use std::ops::Deref;
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// Makes a call without waiting for its result.
-    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Told> {
+    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Listener> {
         self.driver.refresh();
         let (pending, via) = here::noting_writes(|| self.client.start(call));
         self.driver.carry_out_all();
@@ -274,14 +274,14 @@ impl fmt::Debug for Closer {
 /// A pending call. Dropping it cancels the call. It keeps the client open, as the client itself
 /// does.
 #[must_use = "a call that is not waited for is cancelled"]
-pub struct PendingCall<M: Method, F = fn(Progress)> {
+pub struct PendingCall<M: Method, F = CallCallbacks> {
     pending: mcp_driver::PendingCall<M, F>,
     /// The connection to which the request was written at once.
     via: Option<u64>,
     driver: Arc<Driver>,
 }
 
-impl<M: Method, F: FnMut(Progress)> PendingCall<M, F> {
+impl<M: Method, F: CallListener> PendingCall<M, F> {
     /// Returns the id of the call, for diagnostics. `None` if the call was refused or has ended.
     pub fn id(&self) -> Option<CallId> {
         self.pending.id()
@@ -292,7 +292,7 @@ impl<M: Method, F: FnMut(Progress)> PendingCall<M, F> {
         self.pending.cancel(reason);
     }
 
-    /// Waits for the result. The callback for progress runs on this thread.
+    /// Waits for the result. The callbacks of the call run on this thread.
     ///
     /// # Errors
     /// [`CallError`].

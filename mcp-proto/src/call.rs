@@ -1,15 +1,18 @@
 //! Calls as data: the request, its timeout, and the type of its result. Both adapters make calls
 //! from these types, and add only a way to wait.
 
+mod callbacks;
 mod level;
 mod progress;
 mod skipped;
 
+pub use callbacks::{CallCallbacks, CallListener, CallNews, CallWithCallbacks, IntoCall};
 pub use level::LogLevel;
 pub use progress::Progress;
 pub use skipped::{SkippedElement, SkippedList};
 
 use crate::error::CallError;
+use crate::model::tasks::TaskHandle;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
@@ -57,6 +60,15 @@ pub struct RawResult {
     pub json: RawJson,
     /// The negotiated revision.
     pub version: ProtocolVersion,
+    /// The task that the result is, if the call does not wait for it ([`Call::detach`]).
+    pub task: Option<Box<TaskHandle>>,
+}
+
+impl RawResult {
+    /// Creates a result.
+    pub const fn new(json: RawJson, version: ProtocolVersion) -> Self {
+        Self { json, version, task: None }
+    }
 }
 
 /// One request to a server, and how to wait for it. Plain data until an engine accepts it.
@@ -101,6 +113,14 @@ pub struct CallOptions {
     /// [`ClientConfig::tasks`](crate::client::ClientConfig::tasks).
     #[cfg_attr(feature = "record", serde(default))]
     pub as_task: bool,
+    /// Whether the call ends as soon as its result is a task, which then goes on
+    /// ([`Call::detach`]).
+    #[cfg_attr(feature = "record", serde(default))]
+    pub detach: bool,
+    /// The task that the call waits for: it sends no request of its own
+    /// ([`attach`](crate::tasks::attach)).
+    #[cfg_attr(feature = "record", serde(default))]
+    pub attach: Option<Box<TaskHandle>>,
     /// The lowest level of log messages of this request. Used only on 2026-07-28.
     pub log_level: Option<LogLevel>,
     /// The kind of result that the call accepts besides those of the protocol.
@@ -156,12 +176,6 @@ impl<M: Method> Call<M> {
     pub fn progress(mut self) -> Self {
         self.raw.options.progress = true;
         self
-    }
-
-    /// Requests progress, and sets the callback that receives it. It runs where the caller waits.
-    #[must_use]
-    pub fn on_progress<F: FnMut(Progress)>(self, told: F) -> CallWithProgress<M, F> {
-        CallWithProgress { call: self.progress(), told }
     }
 
     /// Declares that the request may safely run twice.
@@ -246,41 +260,6 @@ impl<M> PartialEq for Call<M> {
 impl<M> fmt::Debug for Call<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Call").field(&self.raw).finish()
-    }
-}
-
-/// A call with a callback for its progress.
-pub struct CallWithProgress<M, F> {
-    call: Call<M>,
-    told: F,
-}
-
-/// The argument of an adapter's `call`: a [`Call`], with or without a callback for progress.
-pub trait IntoCall {
-    /// The method of the call.
-    type Method: Method;
-    /// The callback for progress.
-    type Told: FnMut(Progress);
-
-    /// Splits it into the call and the callback.
-    fn into_call(self) -> (Call<Self::Method>, Self::Told);
-}
-
-impl<M: Method> IntoCall for Call<M> {
-    type Method = M;
-    type Told = fn(Progress);
-
-    fn into_call(self) -> (Call<M>, fn(Progress)) {
-        (self, |_| {})
-    }
-}
-
-impl<M: Method, F: FnMut(Progress)> IntoCall for CallWithProgress<M, F> {
-    type Method = M;
-    type Told = F;
-
-    fn into_call(self) -> (Call<M>, F) {
-        (self.call, self.told)
     }
 }
 

@@ -100,6 +100,9 @@ pub enum Refusal {
     NotInDialect,
     /// The client only makes fetches: [`ClientConfig::fetcher`](crate::ClientConfig::fetcher).
     NoServer,
+    /// The task is not of this server, or the client does not take tasks
+    /// ([`attach`](crate::tasks::attach)).
+    OtherServer,
 }
 
 impl fmt::Display for Refusal {
@@ -112,6 +115,7 @@ impl fmt::Display for Refusal {
             Self::NotIncreasing => f.write_str("progress must increase"),
             Self::Unencodable(e) => e.fmt(f),
             Self::NoServer => f.write_str("the client has no server"),
+            Self::OtherServer => f.write_str("the task is of another server"),
             Self::NotInDialect => f.write_str("the dialect can only call tools"),
             Self::NotReopenable => f.write_str("a connection that is open already cannot be opened again"),
         }

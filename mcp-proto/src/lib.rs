@@ -173,7 +173,7 @@ pub use model::lifecycle::{Implementation, ServerInfo};
 pub use model::page::Page;
 pub use model::prompts::{self, GetPromptResult, Prompt, PromptMessage};
 pub use model::resources::{self, ReadResult, Resource, ResourceContents, ResourceTemplate};
-pub use model::tasks::TaskSupport;
+pub use model::tasks::{self, TaskHandle, TaskOptions, TaskSupport};
 pub use model::tools::{self, CallToolResult, Tool};
 #[cfg(feature = "std")]
 pub use process::NotUnicode;

@@ -135,8 +135,9 @@ pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
-    Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo, Tool,
-    ToolError, Watch, WireMessage, completion, custom, ping, prompt, prompts, resource, resources, template, tools,
+    Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo,
+    TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, Watch, WireMessage, completion, custom, ping, prompt,
+    prompts, resource, resources, tasks, template, tools,
 };
 pub use mcp_supervisor::front::SupervisorOptions;
 pub use mcp_supervisor::{self, config_file};

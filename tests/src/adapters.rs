@@ -2,13 +2,13 @@
 //! of them is written once.
 
 use mcp_driver::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
-use mcp_proto::call::{IntoCall, Method, PagedMethod};
+use mcp_proto::call::{CallCallbacks, CallListener, IntoCall, Method, PagedMethod};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
-use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Progress, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
+use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
 use mcp_supervisor::front::SupervisorOptions;
 use mcp_supervisor::{Freshness, Health, KeyInUse, ListKind, ServerSpec, SupervisedError};
 use rustls::ServerConfig;
@@ -186,7 +186,7 @@ impl Client {
     }
 
     /// Begins a call.
-    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Told> {
+    pub fn start<C: IntoCall>(&self, call: C) -> Pending<C::Method, C::Listener> {
         match self {
             Self::Blocking(client) => Pending::Blocking(client.start(call)),
             Self::Smol(client, _) => Pending::Smol(client.start(call)),
@@ -311,14 +311,14 @@ impl Client {
 }
 
 /// A call of either that was begun.
-pub enum Pending<M: Method, F = fn(Progress)> {
+pub enum Pending<M: Method, F = CallCallbacks> {
     /// Of `mcp-blocking`.
     Blocking(mcp_blocking::PendingCall<M, F>),
     /// Of `mcp-smol`.
     Smol(mcp_smol::PendingCall<M, F>),
 }
 
-impl<M: Method, F: FnMut(Progress)> Pending<M, F> {
+impl<M: Method, F: CallListener> Pending<M, F> {
     /// Returns its id, if it was accepted.
     pub fn id(&self) -> Option<CallId> {
         match self {

@@ -3,7 +3,7 @@
 use crate::sync::{Mutex, lock};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use mcp_proto::call::{Progress, RawResult};
+use mcp_proto::call::{CallNews, RawResult};
 use mcp_proto::client::{Event, Termination};
 use mcp_proto::error::{CallError, StreamEnd};
 use mcp_proto::input::Change;
@@ -61,8 +61,8 @@ pub enum ClientReport {
     },
     /// The session has ended with its stream: see [`Event::ListenerLost`].
     SessionLost(StreamEnd),
-    /// See [`Event::Progress`].
-    Progress(CallTag, Progress),
+    /// See [`Event::Progress`] and [`Event::Task`].
+    News(CallTag, CallNews),
     /// See [`Event::Ended`].
     Ended(CallTag, Result<RawResult, CallError>),
     /// The client has not begun the call, since it closes or has ended.

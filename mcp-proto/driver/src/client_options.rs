@@ -93,6 +93,18 @@ impl ClientOptions {
         Ok(self.set(move |config| config.capabilities.extensions.add(declared)))
     }
 
+    /// Lets calls of tools take tasks as results: see [`ClientConfig::tasks`]. The caller still
+    /// waits for one result.
+    pub fn tasks(self) -> Self {
+        self.set(|config| config.tasks = true)
+    }
+
+    /// Lets a server of 2025-11-25 make tasks of its questions: see
+    /// [`ClientConfig::answer_as_tasks`].
+    pub fn answer_as_tasks(self) -> Self {
+        self.set(|config| config.answer_as_tasks = true)
+    }
+
     /// Sets the callback for requests to the user, in a form.
     pub fn on_elicit<R, M>(mut self, ask: impl Fn(Form) -> R + Send + Sync + 'static) -> Self
     where

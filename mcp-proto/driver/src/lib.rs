@@ -89,7 +89,7 @@ pub use connect::{not_bound, not_opened};
 pub use ending::{DRAIN, Ending, Signal, VANISH};
 pub use front::{
     Attention, CALLBACK_GRACE, Client, ClientHandle, Closer, Delay, DrivenConnection, DriverHandle, Elements, Events,
-    Exchange, Front, Gateway, Later, ListenerGuard, Part, PendingCall, PendingNotification, ProgressQueue, RouteTask,
+    Exchange, Front, Gateway, Later, ListenerGuard, NewsQueue, Part, PendingCall, PendingNotification, RouteTask,
     Server, ServerHandle, Shared, Task, TurnResult, WaitingEvents, Watcher,
 };
 pub use job::{AsyncJob, Job, JobKind, JobResult, JobWatch, Rejection, ServerLink, StuckHandlers, SyncJob};

@@ -43,6 +43,8 @@ enum Asker {
     Call(CallId),
     /// The error of a call that needs web pages. The answer is sent nowhere.
     Page(CallId),
+    /// A request of the server that is a task with this id. The server fetches the answer.
+    Task(String),
 }
 
 impl ServerQuestions {
@@ -79,7 +81,7 @@ impl ServerQuestions {
     fn server_question(&self, env: &ClientEnv, on: ExchangeId, id: &Id) -> Option<ExchangeId> {
         self.open_question(env, on, id).and_then(|key| match &self.open.get(&key)?.asker {
             Asker::Server { exchange, .. } => Some(*exchange),
-            Asker::Call(_) | Asker::Page(_) => None,
+            Asker::Call(_) | Asker::Page(_) | Asker::Task(_) => None,
         })
     }
 
@@ -165,11 +167,21 @@ impl ServerQuestions {
         self.open.values().any(|asked| match asked.asker {
             Asker::Server { call: of, .. } => of.is_none_or(|of| of == call),
             Asker::Call(of) | Asker::Page(of) => of == call,
+            // It may belong to any call: the server did not say.
+            Asker::Task(_) => true,
         })
     }
 }
 
 impl Ctx {
+    /// Returns what the server wants of the task that its request is to become (2025-11-25).
+    fn wanted_answer_task(&self, request: &Request) -> Option<Object> {
+        if !self.env.answers_as_tasks() || request.method == "roots/list" {
+            return None;
+        }
+        Object::read_opt(request.params.as_ref()).ok()?.optional_object("task").ok().flatten()
+    }
+
     /// Puts a question of the task that a call waits for to the application.
     pub(super) fn ask_for_task(&mut self, call: CallId, request: &RawJson) -> Result<InputKey, CallError> {
         self.questions.ask_in_task(&mut self.env, call, request)
@@ -208,7 +220,23 @@ impl Client {
             }
             return;
         }
+        if cx.env.answers_as_tasks() && self.on_answer_task_request(exchange, &request) {
+            return;
+        }
+        let cx = &mut self.cx;
         match cx.questions.check_request(&mut cx.env, &request) {
+            Ok(question) if let Some(wanted) = cx.wanted_answer_task(&request) => {
+                match cx.answer_tasks.begin(&mut cx.env, &wanted) {
+                    Ok((id, created)) => {
+                        cx.reply(exchange, &request.id, Ok(created));
+                        self.elicitations.on_question(cx, &question);
+                        let key = cx.questions.ask(&mut cx.env, question, Asker::Task(id.clone()), None);
+                        cx.answer_tasks.is_asked(&id, key);
+                        cx.update_clocks();
+                    }
+                    Err(error) => cx.reply(exchange, &request.id, Err(error)),
+                }
+            }
             Ok(question) => {
                 let call = cx.link.call_on(exchange);
                 self.elicitations.on_question(cx, &question);
@@ -256,6 +284,10 @@ impl Client {
                 self.cx.reply(exchange, &id, fitting(&request, answer, version));
                 self.cx.update_clocks();
             }
+            (Asker::Task(id), Some(version)) => {
+                self.cx.end_answer_task(&id, fitting(&request, answer, version));
+                self.cx.update_clocks();
+            }
             (Asker::Call(call), Some(version)) => match fitting(&request, answer, version) {
                 // A client cannot report to a modern server that a question has no answer. It can
                 // only send no further request.
@@ -266,13 +298,13 @@ impl Client {
                 Ok(result) => {
                     let is_last = self.cx.calls.answer_round(call, key, &result);
                     if self.cx.calls.task(call).is_some() {
-                        self.on_task_answer(call);
+                        self.send_answers(call);
                     } else if is_last {
                         self.on_round(call);
                     }
                 }
             },
-            (Asker::Server { .. } | Asker::Call(_), None) => {}
+            (Asker::Server { .. } | Asker::Call(_) | Asker::Task(_), None) => {}
         }
     }
 

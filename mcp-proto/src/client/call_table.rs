@@ -67,6 +67,16 @@ pub(super) enum CallOwner {
     Engine(Errand),
 }
 
+impl CallOwner {
+    /// Returns whether the engine made the call.
+    const fn is_engine(self) -> bool {
+        match self {
+            Self::Application | Self::Engine(Errand::Abandoned) => false,
+            Self::Engine(_) => true,
+        }
+    }
+}
+
 /// The purpose of a call of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Errand {
@@ -76,6 +86,9 @@ pub(super) enum Errand {
     Task(CallId),
     /// The end of a task that no call waits for.
     Cancellation,
+    /// The request of a call that has ended for the application. Its response may be a task, which
+    /// is cancelled then.
+    Abandoned,
     /// A subscription to a resource, or its end.
     Resource,
     /// The level of log messages.
@@ -166,7 +179,7 @@ impl CallTable {
             progress: f64::NEG_INFINITY,
             told: f64::NEG_INFINITY,
         };
-        self.own += usize::from(matches!(owner, CallOwner::Engine(_)));
+        self.own += usize::from(owner.is_engine());
         self.map.insert(call, state);
         call
     }
@@ -181,11 +194,11 @@ impl CallTable {
 
     pub(super) fn remove(&mut self, call: CallId) -> Option<CallState> {
         let state = self.map.remove(&call)?;
-        self.own -= usize::from(matches!(state.owner, CallOwner::Engine(_)));
+        self.own -= usize::from(state.owner.is_engine());
         Some(state)
     }
 
-    /// Returns the number of calls of the application.
+    /// Returns the number of calls of the application, including those that it has abandoned.
     pub(super) fn running(&self) -> usize {
         self.map.len() - self.own
     }
@@ -223,6 +236,11 @@ impl CallTable {
     /// Returns whether the engine itself made this call.
     pub(super) fn is_own(&self, call: CallId) -> bool {
         self.get(call).is_some_and(|state| matches!(state.owner, CallOwner::Engine(_)))
+    }
+
+    /// Returns whether a call has ended for the application, and its request has not.
+    pub(super) fn is_abandoned(&self, call: CallId) -> bool {
+        self.get(call).is_some_and(|state| state.owner == CallOwner::Engine(Errand::Abandoned))
     }
 
     /// Returns the calls of the engine that belong to a session.

@@ -51,6 +51,9 @@ impl Client {
     }
 
     fn send_call(&mut self, call: CallId) {
+        if self.attach(call) {
+            return;
+        }
         if let Err(e) = self.cx.send_call(call) {
             self.end(call, Err(CallError::Refused(Refusal::Unencodable(e))));
         }
@@ -103,7 +106,7 @@ impl Client {
         let json = cx.tools.learn_from(&mut cx.env, state, result);
         let valid = cx.tools.validate(&mut cx.env, state, &json, version);
         let method = state.map(|state| state.raw.method.clone()).unwrap_or_default();
-        let outcome = valid.map(|()| RawResult { json, version }).map_err(CallError::InvalidResult);
+        let outcome = valid.map(|()| RawResult::new(json, version)).map_err(CallError::InvalidResult);
         if let Ok(result) = &outcome {
             cx.env.diagnose_skipped(&method, &skipped::in_result(&method, result));
         }
@@ -119,7 +122,7 @@ impl Client {
         }
         cx.questions.withdraw_of(&mut cx.env, call);
         let mut was_last_mismatched = false;
-        let mut step = None;
+        let (mut step, mut was_task) = (None, false);
         match state.stage {
             CallStage::Sent(id) => {
                 // Over HTTP, the client ends the exchange and no longer resumes its response.
@@ -139,12 +142,15 @@ impl Client {
                 let open = pages.into_iter().filter_map(|page| page.consent);
                 open.for_each(|key| cx.questions.withdraw(&mut cx.env, key));
             }
-            CallStage::Task(task) => step = task.withdraw(cx),
+            CallStage::Task(task) => (step, was_task) = (task.withdraw(cx), true),
             CallStage::Mismatched(_) => was_last_mismatched = cx.calls.mismatched().is_empty(),
             CallStage::Queued | CallStage::Waiting => {}
         }
         if let Some(own) = step {
             self.on_cancel(own, None);
+        }
+        if was_task {
+            self.listen_for_tasks();
         }
         let Self { cx, .. } = self;
         let reached = state.reached > CallReach::No || state.rounds > 0;
@@ -158,7 +164,7 @@ impl Client {
             }
             CallOwner::Engine(Errand::Page) => self.on_page(outcome),
             CallOwner::Engine(Errand::Task(of)) => self.on_task_step(of, call, outcome),
-            CallOwner::Engine(Errand::Cancellation) => {}
+            CallOwner::Engine(Errand::Cancellation | Errand::Abandoned) => {}
             CallOwner::Engine(Errand::Resource) => self.resources.on_end(cx, call, outcome),
             CallOwner::Engine(Errand::Level) => self.logging.on_end(cx, call, outcome),
         }
@@ -182,9 +188,10 @@ impl Client {
     }
 
     pub(super) fn on_cancel(&mut self, call: CallId, reason: Option<String>) {
-        self.cancel_task(call);
-        self.cx.signal_cancel(call, reason.as_deref());
-        self.end(call, Err(CallError::Cancelled { reason }));
+        // One that is abandoned has ended already.
+        if !self.cx.calls.is_abandoned(call) {
+            self.stop(call, reason.clone().as_deref(), CallError::Cancelled { reason });
+        }
     }
 
     pub(super) fn on_call_timeout(&mut self, call: CallId, timer: Timer) {
@@ -195,9 +202,19 @@ impl Client {
             _ => state.total.unwrap_or_default(),
         };
         let (awaited, sent) = self.cx.whereabouts(state);
-        self.cancel_task(call);
-        self.cx.signal_cancel(call, Some("timed out"));
-        self.end(call, Err(CallError::Timeout { after, sent, awaited }));
+        self.stop(call, Some("timed out"), CallError::Timeout { after, sent, awaited });
+    }
+
+    /// Ends a call before its outcome, at the server too.
+    fn stop(&mut self, call: CallId, reason: Option<&str>, error: CallError) {
+        if self.abandon(call, &error) {
+            return;
+        }
+        if !self.cx.calls.is_abandoned(call) {
+            self.cancel_task(call);
+            self.cx.signal_cancel(call, reason);
+        }
+        self.end(call, Err(error));
     }
 }
 

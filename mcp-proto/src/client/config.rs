@@ -61,6 +61,11 @@ pub struct ClientConfig {
     /// before that cancels the task. Default no: a task is then no valid result.
     #[cfg_attr(feature = "record", serde(default))]
     pub tasks: bool,
+    /// Whether a server of 2025-11-25 may make a task of a question: it gets a task at once, and
+    /// fetches the answer of the application later. At most 64 at a time. Default no: the answer is
+    /// the response.
+    #[cfg_attr(feature = "record", serde(default))]
+    pub answer_as_tasks: bool,
     /// Maximum time from a call to its response. `None`: no limit. Default 30 s.
     pub timeout: Option<Duration>,
     /// Whether progress restarts the timeout of a call. Default off.
@@ -194,6 +199,17 @@ pub enum Target {
     NoServer,
 }
 
+impl Target {
+    /// Returns the host and the port of its URL, if it has one.
+    pub(super) fn authority(&self) -> Option<String> {
+        match self {
+            Self::Http(target) => Some(target.authority()),
+            Self::Ws(target) => Some(target.authority()),
+            Self::Duplex(_) | Self::NoServer => None,
+        }
+    }
+}
+
 /// The eras that a client tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
@@ -314,6 +330,7 @@ impl ClientConfig {
             versions: Versions::all(),
             verdict: None,
             tasks: false,
+            answer_as_tasks: false,
             timeout: Some(Duration::from_secs(30)),
             reset_on_progress: false,
             max_total: Duration::from_secs(600),

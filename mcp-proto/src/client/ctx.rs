@@ -1,6 +1,7 @@
 //! The state that every object of a client acts on: the environment, the link, and the calls with
 //! what they depend on. An object owns its own state, and gets this one as an argument.
 
+use super::answer_tasks::AnswerTasks;
 use super::ask::ServerQuestions;
 use super::call_table::{CallClock, CallOwner, CallStage, CallState, CallTable, Errand, InputState, size};
 use super::env::ClientEnv;
@@ -23,6 +24,7 @@ pub(super) struct Ctx {
     pub(super) link: Link,
     pub(super) calls: CallTable,
     pub(super) questions: ServerQuestions,
+    pub(super) answer_tasks: AnswerTasks,
     /// The tools of the server, as far as the client knows them.
     pub(super) tools: ToolIndex,
 }
@@ -34,6 +36,7 @@ impl Ctx {
             env: ClientEnv::new(config, seed, now),
             calls: CallTable::default(),
             questions: ServerQuestions::default(),
+            answer_tasks: AnswerTasks::default(),
             tools: ToolIndex::default(),
         }
     }

@@ -24,6 +24,7 @@ impl Client {
         self.forget_subscriptions();
         // The client can send no more answers.
         self.cx.questions.withdraw_all(&mut self.cx.env);
+        self.cx.answer_tasks.clear(&mut self.cx.env);
         let grace = self.cx.env.config.limits.client.exit_grace;
         self.cx.env.timers.set(Timer::ExitGrace, Some(self.cx.env.now + grace));
     }
@@ -74,6 +75,7 @@ impl Client {
         self.fetches.end_all(&mut self.cx.env);
         self.cx.env.ids.retire_handshake();
         self.cx.questions.withdraw_all(&mut self.cx.env);
+        self.cx.answer_tasks.clear(&mut self.cx.env);
         if let Some(http) = self.cx.link.http_mut() {
             http.clear();
         }

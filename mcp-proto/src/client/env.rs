@@ -17,6 +17,7 @@ use crate::rpc::{Message, Object, Response};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
 use crate::version::{Era, ProtocolVersion};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
 
@@ -35,6 +36,8 @@ pub(super) struct ClientEnv {
     pub(super) login: Login,
     /// The changes that the application watches.
     pub(super) watch: Watch,
+    /// The tasks that calls wait for and that the client watches.
+    pub(super) watched_tasks: BTreeSet<String>,
     /// The level of log messages that the application requests.
     pub(super) log_level: Option<LogLevel>,
     /// The event stream whose event is handled now.
@@ -58,6 +61,7 @@ impl ClientEnv {
             ids: Ids::new(ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             watch: Watch::new(),
+            watched_tasks: BTreeSet::new(),
             log_level: config.log_level,
             stream: None,
             config,
@@ -122,6 +126,31 @@ impl ClientEnv {
     pub(super) fn has_legacy_tasks(&self) -> bool {
         let is_declared = |info: &ServerInfo| info.version.rules().tasks && info.capabilities.has_task_calls();
         self.config.tasks && self.server_info().is_some_and(is_declared)
+    }
+
+    /// Returns the capabilities that the client declares when it initializes a session.
+    pub(super) fn initialize_capabilities(&self, asked: ProtocolVersion) -> Object {
+        let capabilities = self.config.capabilities.lower(asked);
+        let declared = capabilities.write();
+        if !self.config.answer_as_tasks || !asked.rules().tasks {
+            return declared;
+        }
+        let requests = [
+            ("sampling", "createMessage", capabilities.sampling.is_some()),
+            ("elicitation", "create", capabilities.elicitation.is_some()),
+        ];
+        let mut of = Object::new();
+        for (area, method, _) in requests.into_iter().filter(|(.., has_it)| *has_it) {
+            of.set(area, Object::new().with(method, Object::new()));
+        }
+        let empty = Object::new();
+        declared.with("tasks", Object::new().with("list", &empty).with("cancel", &empty).with("requests", of))
+    }
+
+    /// Returns the name of the server, if it says one.
+    pub(super) fn server_name(&self) -> &str {
+        let named = self.server_info().and_then(|info| info.implementation.as_ref());
+        named.map(|named| named.name.as_str()).unwrap_or_default()
     }
 
     /// Returns whether the negotiated revision is a modern one.

@@ -11,7 +11,7 @@ use crate::input::{AuthToken, CallId, Challenge, Change, InputKey, InputRequest,
 use crate::model::Progress;
 use crate::model::lifecycle::ServerInfo;
 use crate::model::logging::LogMessage;
-use crate::model::tasks::Task;
+use crate::model::tasks::TaskUpdate;
 use crate::rpc::RawJson;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -50,12 +50,12 @@ pub enum Event {
     },
     /// The result of a call is a task, or its state was received: see
     /// [`ClientConfig::tasks`](super::ClientConfig::tasks). The call goes on. Not emitted for a
-    /// task of another call.
+    /// call that ends with its task ([`Call::detach`](crate::Call::detach)).
     Task {
         /// The call.
         call: CallId,
         /// The task.
-        task: Task,
+        update: Box<TaskUpdate>,
     },
     /// A call has ended. Emitted exactly once for every accepted call, as its last event.
     Ended {

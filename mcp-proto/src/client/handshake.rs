@@ -136,7 +136,7 @@ impl Handshake {
         self.run_clock(&mut cx.env);
         let params = Object::new()
             .with("protocolVersion", asked.as_str())
-            .with("capabilities", cx.env.config.capabilities.lower(asked).write())
+            .with("capabilities", cx.env.initialize_capabilities(asked))
             .with("clientInfo", cx.env.config.info.write(asked));
         cx.send_request(Purpose::Initialize, "initialize", params, asked);
         Next::Wait

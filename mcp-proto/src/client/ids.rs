@@ -156,6 +156,11 @@ impl Ids {
         }
     }
 
+    /// Forgets an id that is retired.
+    pub(super) fn forget(&mut self, id: &Id) {
+        self.retired.retain(|retired| retired != id);
+    }
+
     /// Retires the pending request of the handshake, as [`retire`](Self::retire) does.
     pub(super) fn retire_handshake(&mut self) {
         let waiting = self.pending.iter().find(|(_, p)| matches!(p.purpose, Purpose::Discover | Purpose::Initialize));

@@ -5,7 +5,7 @@ use super::handshake::HandshakeEvent;
 use super::ids::{Match, Purpose};
 use super::link::{DiscardedMessage, HttpLink, LinkEvent, ParkedKind, SessionLoss};
 use super::pings::Pings;
-use super::{Client, ControlEvent, Event, OnMalformed, State, Termination, Timer, watching};
+use super::{Client, ControlEvent, Event, OnMalformed, State, Termination, Timer, tasks, watching};
 use crate::error::{CallError, DiagnosticKind, NegotiationCause, NegotiationError, Stage, StreamEnd};
 use crate::exchange::{Closed, ExchangeEvent, ExchangeId, Sent};
 use crate::input::{AuthToken, CallId};
@@ -182,6 +182,7 @@ impl Client {
         self.pings.end(&mut self.cx.env);
         self.end_eliciting_calls();
         self.cx.questions.withdraw_all(&mut self.cx.env);
+        self.cx.answer_tasks.clear(&mut self.cx.env);
         self.with_http(|http, env| http.end_session(env, keeps_stream));
         for exchange in self.cx.link.http().map(HttpLink::ids).unwrap_or_default() {
             match self.with_http(|http, env| http.discard(env, exchange)) {
@@ -238,7 +239,12 @@ impl Client {
                 self.complete_request(exchange, &id, pending.purpose, Ok(payload));
             }
             Match::Retired if self.subscription.is_repeated_end(&id) => {}
-            Match::Retired => self.cx.env.diagnose(DiagnosticKind::LateAnswer, id.to_string()),
+            Match::Retired => {
+                // It is of no use a second time.
+                self.cx.env.ids.forget(&id);
+                self.cx.cancel_late_task(&payload);
+                self.cx.env.diagnose(DiagnosticKind::LateAnswer, id.to_string());
+            }
             Match::Unknown => self.cx.env.diagnose(DiagnosticKind::UnknownId, id.to_string()),
         }
     }
@@ -285,6 +291,12 @@ impl Client {
                 if let Some(id) = self.elicitations.on_notification(&mut cx.env, &read()) {
                     self.on_page_complete(&id);
                 }
+            }
+            (tasks::CHANGED, State::Ready) if cx.env.config.tasks && cx.env.is_modern() => {
+                self.on_task_told(exchange, &method, &read());
+            }
+            (tasks::STATUS, State::Ready) if cx.env.has_legacy_tasks() => {
+                self.on_task_told(exchange, &method, &read());
             }
             (method, State::Ready) if self.subscription.on_notification(cx, exchange, method, &read()) => {}
             ("notifications/message", State::Ready) => self.logging.on_message(cx, exchange, read()),

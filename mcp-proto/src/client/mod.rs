@@ -9,6 +9,7 @@
 //! Every method that takes `now` uses the latest instant that the engine was given. A response that
 //! arrives before the tick takes precedence over the timer.
 
+mod answer_tasks;
 mod ask;
 mod backoff;
 mod call_table;
@@ -118,6 +119,8 @@ pub enum Timer {
     Fetch(ExchangeId),
     /// Limit for a step of the login, or delay before its next attempt.
     Login,
+    /// The end of the time of a question that is a task.
+    AnswerTasks,
 }
 
 /// The client engine. See the [module](self) for how it is driven.
@@ -262,6 +265,7 @@ impl Client {
                 Timer::Subscription => self.subscription.on_timer(&mut self.cx),
                 Timer::Fetch(exchange) => self.fetches.on_timeout(&mut self.cx.env, exchange),
                 Timer::Login => self.on_login_timeout(),
+                Timer::AnswerTasks => self.on_answer_tasks_timeout(),
             }
             self.run_login();
         }

@@ -134,7 +134,7 @@ impl Subscription {
         let Some(version) = cx.env.version() else { return };
         let filter = cx.env.announced();
         if filter.is_empty() {
-            return cx.env.event(Event::Watching(filter));
+            return cx.env.watches(filter);
         }
         let params = Object::new().with("notifications", filter.write());
         let id = cx.send_request(Purpose::Listen, "subscriptions/listen", params, version);
@@ -162,11 +162,11 @@ impl Subscription {
             Some(open) if open.honoured.is_none() || self.next.is_some() => {}
             Some(open) if open.filter == filter => {
                 let honoured = open.honoured.clone().unwrap_or_default();
-                cx.env.event(Event::Watching(honoured));
+                cx.env.watches(honoured);
             }
             Some(_) if filter.is_empty() => {
                 self.cancel(cx);
-                cx.env.event(Event::Watching(filter));
+                cx.env.watches(filter);
             }
             Some(_) => self.subscribe(cx),
         }
@@ -280,7 +280,21 @@ impl Subscription {
     fn turn_off(&mut self, cx: &mut Ctx, why: String) {
         self.end(&mut cx.env);
         cx.env.diagnose(DiagnosticKind::ListenerOff, why);
-        cx.env.event(Event::Watching(Watch::new()));
+        cx.env.watches(Watch::new());
+    }
+
+    /// Returns whether the server tells of this task.
+    pub(super) fn tells_of_task(&self, id: &str) -> bool {
+        let honoured = self.open.as_ref().and_then(|open| open.honoured.as_ref());
+        honoured.is_some_and(|honoured| honoured.tasks.contains(id))
+    }
+
+    /// Returns whether a notification with these params, on this exchange, is one of a subscription
+    /// that is open.
+    pub(super) fn is_open_on(&self, cx: &Ctx, exchange: ExchangeId, params: &Object) -> bool {
+        let open = self.open.iter().chain(&self.next);
+        subscription_of(params)
+            .is_some_and(|of| cx.env.ids.exchange(&of) == Some(exchange) && open.into_iter().any(|open| open.id == of))
     }
 
     /// Handles a notification that may belong to a subscription. Returns whether it does and needs
@@ -298,8 +312,7 @@ impl Subscription {
             return false;
         }
         let change = watching::change(method, params);
-        let of = params.optional_object(meta::META).ok().flatten().and_then(|meta| meta.id(meta::SUBSCRIPTION_ID));
-        let Some(of) = of else {
+        let Some(of) = subscription_of(params) else {
             let is_bare = method == ACKNOWLEDGED || change.is_some();
             if is_bare {
                 cx.env.diagnose(DiagnosticKind::BadSubscription, format!("{method} of no subscription"));
@@ -349,10 +362,11 @@ impl Subscription {
         let filter = open.filter.clone();
         open.honoured = Some(honoured.clone());
         self.brought = self.brought.max(Brought::Progress);
-        if honoured != filter {
+        // A task that has ended is in no acknowledgement.
+        if (Watch { tasks: filter.tasks.clone(), ..honoured.clone() }) != filter {
             cx.env.diagnose(DiagnosticKind::BadSubscription, "the server does not tell of all requested changes");
         }
-        cx.env.event(Event::Watching(honoured.clone()));
+        cx.env.watches(honoured.clone());
         if honoured.is_empty() {
             self.cancel(cx);
         } else {
@@ -369,6 +383,11 @@ impl Subscription {
             self.change(cx);
         }
     }
+}
+
+/// Returns the id of the subscription that a notification belongs to.
+fn subscription_of(params: &Object) -> Option<Id> {
+    params.optional_object(meta::META).ok().flatten().and_then(|meta| meta.id(meta::SUBSCRIPTION_ID))
 }
 
 /// Returns whether an error is final. The server does not know the request, or accepts none like

@@ -11,6 +11,7 @@ use super::{Client, Event, State, Timer};
 use crate::call::RawResult;
 use crate::error::{CallError, DiagnosticKind, Refusal, RefusedCommand};
 use crate::input::{CallId, Change, Watch};
+use crate::model::lifecycle::ServerInfo;
 use crate::rpc::{DecodeError, Object};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -101,7 +102,7 @@ impl ResourceSubscriptions {
         let is_settled = self.open.is_empty() && self.due.is_empty();
         if is_settled && core::mem::take(&mut self.is_awaited) {
             let watching = Watch { uris: self.accepted.clone(), ..cx.env.announced() };
-            cx.env.event(Event::Watching(watching));
+            cx.env.watches(watching);
         }
     }
 
@@ -165,6 +166,11 @@ impl ClientEnv {
         self.watch = watch;
     }
 
+    /// Reports what the server announces of the changes that the application watches.
+    pub(super) fn watches(&mut self, announced: Watch) {
+        self.event(Event::Watching(Watch { tasks: BTreeSet::new(), ..announced }));
+    }
+
     /// Emits the changes that the client may have missed of these.
     pub(super) fn report_gap(&mut self, watched: &Watch) {
         for change in watched.changes() {
@@ -174,7 +180,9 @@ impl ClientEnv {
 
     /// Returns what the server announces of the watched changes, as it has declared.
     pub(super) fn announced(&self) -> Watch {
-        self.server_info().map(|info| self.watch.declared(&info.capabilities)).unwrap_or_default()
+        let declared = |info: &ServerInfo| self.watch.declared(&info.capabilities);
+        let announced = self.server_info().map(declared).unwrap_or_default();
+        Watch { tasks: self.watched_tasks.clone(), ..announced }
     }
 }
 
@@ -213,7 +221,7 @@ impl Client {
     pub(super) fn begin_watching(&mut self) {
         let had_session = core::mem::replace(&mut self.resources.had_session, true);
         match &self.cx.env {
-            env if env.watch.is_empty() => {}
+            env if env.watch.is_empty() && env.watched_tasks.is_empty() => {}
             env if env.is_modern() => self.subscription.subscribe(&mut self.cx),
             _ => self.resources.begin(&mut self.cx, had_session),
         }

@@ -44,9 +44,9 @@ pub struct Watch {
     /// Changes of the resources of these URIs.
     pub uris: BTreeSet<String>,
     /// Changes of the tasks with these ids (`taskIds` of the extension
-    /// `io.modelcontextprotocol/tasks`).
+    /// `io.modelcontextprotocol/tasks`). The engines fill it.
     #[cfg_attr(feature = "record", serde(default))]
-    pub tasks: BTreeSet<String>,
+    pub(crate) tasks: BTreeSet<String>,
 }
 
 impl Watch {

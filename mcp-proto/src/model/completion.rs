@@ -159,10 +159,7 @@ mod tests {
     use alloc::string::ToString;
 
     fn decode(json: &str) -> Result<Completion, DecodeError> {
-        Complete::decode(RawResult {
-            json: RawJson::parse(String::from(json)).unwrap(),
-            version: ProtocolVersion::V2026_07_28,
-        })
+        Complete::decode(RawResult::new(RawJson::parse(String::from(json)).unwrap(), ProtocolVersion::V2026_07_28))
     }
 
     // covers: COMP-C-006

@@ -2,6 +2,12 @@
 //! them as the extension `io.modelcontextprotocol/tasks`, and 2025-11-25 as an experimental part of
 //! the revision itself.
 
+mod calls;
+mod handle;
+
+pub use calls::{CancelTask, DetachTool, Detached, GetTask, TaskState, UpdateTask, attach, cancel, get, list, update};
+pub use handle::{TaskHandle, TaskUpdate};
+
 use super::lifecycle::meta;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson};
 use crate::version::{Era, ProtocolVersion};
@@ -122,8 +128,8 @@ impl TaskStatus {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Task {
-    /// Its id. Whoever has it may read the task, unless the server knows its clients: treat it as a
-    /// secret.
+    /// Its id. A client that has it may read the task, unless the server knows its clients: treat it
+    /// as a secret.
     pub id: String,
     /// Its status.
     pub status: TaskStatus,

@@ -145,7 +145,7 @@ fn a_tool(json: &RawJson) -> Tool {
 }
 
 fn decode<M: Method>(json: &RawJson) {
-    drop(black_box(M::decode(RawResult { json: json.clone(), version: NEWEST }).expect("a result")));
+    drop(black_box(M::decode(RawResult::new(json.clone(), NEWEST)).expect("a result")));
 }
 
 fn read_form(json: &RawJson) {

@@ -46,7 +46,7 @@ mod adapter {
     }
 
     /// Waits for a call. Returns the call itself if it has not ended.
-    pub(crate) fn wait_for<M: mcp_proto::call::Method, F: FnMut(Progress)>(
+    pub(crate) fn wait_for<M: mcp_proto::call::Method, F: mcp_proto::call::CallListener>(
         call: PendingCall<M, F>,
         limit: Duration,
     ) -> Result<Result<M::Output, CallError>, PendingCall<M, F>> {

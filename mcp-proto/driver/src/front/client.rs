@@ -14,7 +14,7 @@ mod watches;
 pub use handle::ClientHandle;
 pub(super) use outputs::OutputMark;
 pub(super) use shared::{ClientShared, ClientTurn};
-pub use waiters::ProgressQueue;
+pub use waiters::NewsQueue;
 
 use super::{Delay, DriverHandle, first};
 use crate::ConnectError;
@@ -30,7 +30,9 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use core::time::Duration;
-use mcp_proto::call::{Call, CallHandle, IntoCall, Method, PagedMethod, Pages, Progress, RawCall, SkippedList};
+use mcp_proto::call::{
+    Call, CallCallbacks, CallHandle, CallListener, IntoCall, Method, PagedMethod, Pages, RawCall, SkippedList,
+};
 use mcp_proto::client::{ClientConfig, FetchError, FetchRequest, FetchResponse, Target, Termination};
 use mcp_proto::error::{CallError, Refusal};
 use mcp_proto::input::{CallId, NotificationId};
@@ -98,10 +100,10 @@ impl Client {
     }
 
     /// Makes a call now, and returns a future of its end.
-    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Told> {
-        let (call, told) = call.into_call();
+    pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Listener> {
+        let (call, listener) = call.into_call();
         let calling = self.shared().with(|state, now, _| state.call(now, call));
-        PendingCall { client: self.clone(), calling: Some(calling), told }
+        PendingCall { client: self.clone(), calling: Some(calling), listener }
     }
 
     /// Makes a call of a supervisor, which learns of it as the observer of the client.
@@ -294,11 +296,11 @@ impl fmt::Debug for Closer {
 /// A pending call: a future of its end. Dropping it earlier cancels the call, also on the server.
 /// It keeps the client open, as the client itself does.
 #[must_use = "dropping it cancels the call"]
-pub struct PendingCall<M: Method, F = fn(Progress)> {
+pub struct PendingCall<M: Method, F = CallCallbacks> {
     client: Client,
     /// `None` once the end was returned.
     calling: Option<Result<CallHandle<M>, Refusal>>,
-    told: F,
+    listener: F,
 }
 
 impl<M: Method, F> PendingCall<M, F> {
@@ -319,7 +321,7 @@ impl<M: Method, F> PendingCall<M, F> {
 /// Nothing in it is ever pinned.
 impl<M: Method, F> Unpin for PendingCall<M, F> {}
 
-impl<M: Method, F: FnMut(Progress)> Future for PendingCall<M, F> {
+impl<M: Method, F: CallListener> Future for PendingCall<M, F> {
     type Output = Result<M::Output, CallError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -336,7 +338,7 @@ impl<M: Method, F: FnMut(Progress)> Future for PendingCall<M, F> {
             None => return Poll::Pending,
         };
         let Some(received) = shared.poll_end(id, cx.waker()) else { return Poll::Pending };
-        received.progress.into_iter().for_each(&mut this.told);
+        received.news.into_iter().for_each(|news| this.listener.on_news(news));
         match (received.outcome, this.calling.take()) {
             (Some(outcome), Some(Ok(calling))) => Poll::Ready(calling.finish(outcome)),
             (_, calling) => {

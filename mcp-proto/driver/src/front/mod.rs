@@ -15,7 +15,7 @@ mod shared;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 
-pub use client::{Client, ClientHandle, Closer, Elements, PendingCall, PendingNotification, ProgressQueue, Watcher};
+pub use client::{Client, ClientHandle, Closer, Elements, NewsQueue, PendingCall, PendingNotification, Watcher};
 pub use connection::{DrivenConnection, TurnResult};
 pub use events::WaitingEvents;
 pub use gateway::{Exchange, Gateway, Part};

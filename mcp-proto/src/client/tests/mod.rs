@@ -1,5 +1,6 @@
 //! The client engine alone: events in, outputs out, no bytes.
 
+mod answer_tasks;
 mod ask;
 mod calls;
 mod control;
@@ -15,12 +16,14 @@ mod pings;
 mod refresh;
 mod sampling;
 mod subscription;
+mod tasks;
 mod tolerance;
 mod validate;
 mod watching;
 
 use super::*;
 use crate::Call;
+use crate::CallHandle;
 use crate::InputAnswer;
 use crate::Method;
 use crate::call::{Custom, Pages, RawResult, custom, ping};

@@ -10,7 +10,7 @@ fn json(text: &str) -> RawJson {
 }
 
 fn decode<M: Method>(text: &str) -> Result<M::Output, DecodeError> {
-    M::decode(RawResult { json: json(text), version: ProtocolVersion::V2026_07_28 })
+    M::decode(RawResult::new(json(text), ProtocolVersion::V2026_07_28))
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn object(value: &Value) -> Object {
 }
 
 fn decode<M: Method>(value: &Value) -> Result<M::Output, DecodeError> {
-    M::decode(RawResult { json: raw(value), version: ProtocolVersion::V2025_11_25 })
+    M::decode(RawResult::new(raw(value), ProtocolVersion::V2025_11_25))
 }
 
 /// The name, the member and the position of each element.

@@ -9,8 +9,8 @@ use core::future::{Future, poll_fn};
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
-use mcp_driver::ProgressQueue;
-use mcp_proto::call::{IntoCall, Method, Progress};
+use mcp_driver::NewsQueue;
+use mcp_proto::call::{CallListener, IntoCall, Method};
 use mcp_proto::error::CallError;
 
 /// A call that the supervisor knows. Dropping it ends it there.
@@ -32,7 +32,7 @@ impl<L: Launch> Reservation<L> {
         }
     }
 
-    fn poll(&self, cx: &Context<'_>) -> (ProgressQueue, PolledStep<L>) {
+    fn poll(&self, cx: &Context<'_>) -> (NewsQueue, PolledStep<L>) {
         self.shared.poll_call(self.ticket, cx.waker())
     }
 }
@@ -49,7 +49,7 @@ impl<L: Launch> Drop for Reservation<L> {
 #[must_use = "dropping it cancels the call"]
 pub struct SupervisedCall<M: Method, F, L: Launch> {
     stage: CallStage<L>,
-    told: F,
+    listener: F,
     method: PhantomData<fn() -> M>,
     /// It keeps the supervisor open.
     _supervisor: Supervisor<L>,
@@ -73,12 +73,12 @@ pub enum CallStep<T, D> {
     Ended(Result<T, SupervisedError>),
 }
 
-impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
+impl<M: Method, F: CallListener, L: Launch> SupervisedCall<M, F, L> {
     pub(super) fn new<C>(supervisor: &Supervisor<L>, key: &str, call: C) -> Self
     where
-        C: IntoCall<Method = M, Told = F>,
+        C: IntoCall<Method = M, Listener = F>,
     {
-        let (call, told) = call.into_call();
+        let (call, listener) = call.into_call();
         let shared = supervisor.shared();
         let timeout =
             call.raw().options.timeout.unwrap_or_else(|| shared.read(|core| core.call_timeout(&String::from(key))));
@@ -87,7 +87,7 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
             Ok(reservation) => CallStage::Begun(reservation),
             Err(why) => CallStage::Refused(why),
         };
-        Self { stage, told, method: PhantomData, _supervisor: supervisor.clone() }
+        Self { stage, listener, method: PhantomData, _supervisor: supervisor.clone() }
     }
 
     /// For an adapter: waits until the call has moved to a client, or has ended.
@@ -95,8 +95,8 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
         let outcome = match &self.stage {
             CallStage::Refused(why) => Err(SupervisedError::Refused(why.clone())),
             CallStage::Begun(reservation) => {
-                let (progress, step) = reservation.poll(cx);
-                progress.into_iter().for_each(&mut self.told);
+                let (news, step) = reservation.poll(cx);
+                news.into_iter().for_each(|news| self.listener.on_news(news));
                 match ready!(step) {
                     CallStep::Runs(driver) => return Poll::Ready(CallStep::Runs(driver)),
                     CallStep::Ended(outcome) => outcome,
@@ -113,7 +113,7 @@ impl<M: Method, F: FnMut(Progress), L: Launch> SupervisedCall<M, F, L> {
 /// Nothing in it is ever pinned.
 impl<M: Method, F, L: Launch> Unpin for SupervisedCall<M, F, L> {}
 
-impl<M: Method, F: FnMut(Progress), L: Launch> Future for SupervisedCall<M, F, L> {
+impl<M: Method, F: CallListener, L: Launch> Future for SupervisedCall<M, F, L> {
     type Output = Result<M::Output, SupervisedError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {

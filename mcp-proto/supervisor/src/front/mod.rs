@@ -114,7 +114,7 @@ impl<L: Launch> Supervisor<L> {
     }
 
     /// Begins a call, and returns a future of its end.
-    pub fn start<C: IntoCall>(&self, key: &str, call: C) -> SupervisedCall<C::Method, C::Told, L> {
+    pub fn start<C: IntoCall>(&self, key: &str, call: C) -> SupervisedCall<C::Method, C::Listener, L> {
         SupervisedCall::new(self, key, call)
     }
 

@@ -22,7 +22,7 @@ use mcp_driver::ConnectError;
 use mcp_driver::WaitingEvents;
 use mcp_driver::guarded;
 use mcp_driver::{CallTag, ClientObserver, ClientOptions, ClientReport};
-use mcp_driver::{Client, ProgressQueue};
+use mcp_driver::{Client, NewsQueue};
 use mcp_driver::{Clock, seed};
 use mcp_driver::{Front, Later, Shared};
 use mcp_proto::call::{RawCall, RawResult};
@@ -87,7 +87,7 @@ struct Slot {
     on: Option<Generation>,
     /// Its caller does not know that it runs there.
     has_moved: bool,
-    progress: ProgressQueue,
+    news: NewsQueue,
     /// It ended on its client so.
     outcome: Option<Result<RawResult, CallError>>,
     end: Option<Result<RawResult, SupervisedError>>,
@@ -157,9 +157,9 @@ impl<L: Launch> SupervisorShared<L> {
     }
 
     /// Takes what has come for a call, and registers a waker for more.
-    pub(super) fn poll_call(&self, ticket: Ticket, waker: &Waker) -> (ProgressQueue, PolledStep<L>) {
+    pub(super) fn poll_call(&self, ticket: Ticket, waker: &Waker) -> (NewsQueue, PolledStep<L>) {
         self.look(|state, later| {
-            let Some(slot) = state.calls.get_mut(&ticket) else { return (ProgressQueue::default(), Poll::Pending) };
+            let Some(slot) = state.calls.get_mut(&ticket) else { return (NewsQueue::default(), Poll::Pending) };
             let running = slot.on.filter(|_| take(&mut slot.has_moved)).and_then(|on| state.clients.get(&on));
             let step = match (slot.end.take(), running) {
                 (Some(end), _) => Poll::Ready(CallStep::Ended(end)),
@@ -169,7 +169,7 @@ impl<L: Launch> SupervisorShared<L> {
                     Poll::Pending
                 }
             };
-            (take(&mut slot.progress), step)
+            (take(&mut slot.news), step)
         })
     }
 
@@ -261,8 +261,8 @@ impl<L: Launch> SupervisorShared<L> {
                     ClientReport::Changed(change) => state.core.changed(now, generation, &change),
                     ClientReport::PingMissed { in_a_row } => state.core.ping_missed(now, generation, in_a_row),
                     ClientReport::SessionLost(cause) => state.core.session_lost(now, generation, cause),
-                    ClientReport::Progress(CallTag(ticket), progress) => {
-                        state.receive(Ticket(ticket), later, |slot| slot.progress.push(progress));
+                    ClientReport::News(CallTag(ticket), news) => {
+                        state.receive(Ticket(ticket), later, |slot| slot.news.push(news));
                     }
                     ClientReport::Ended(CallTag(ticket), outcome) => {
                         let ticket = Ticket(ticket);

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::mem::{replace, take};
-use mcp_proto::call::{Call, CallHandle, Method, RawCall};
+use mcp_proto::call::{Call, CallHandle, CallNews, Method, RawCall};
 use mcp_proto::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
 #[cfg(feature = "auth")]
 use mcp_proto::client::{FetchError, FetchResponse};
@@ -246,10 +246,8 @@ impl ClientState {
     /// Passes an event to who waits for it.
     fn event(&mut self, event: Event, later: &mut Later) {
         match event {
-            Event::Progress { call, progress } => match self.supervised.get(&call) {
-                Some(tag) => self.observe_call(ClientReport::Progress(*tag, progress), later),
-                None => self.calls.receive(call, later, |call| call.progress.push(progress)),
-            },
+            Event::Progress { call, progress } => self.news(call, CallNews::Progress(progress), later),
+            Event::Task { call, update } => self.news(call, CallNews::Task(update), later),
             Event::Ended { call, outcome } => match self.supervised.remove(&call) {
                 Some(tag) => self.observe_call(ClientReport::Ended(tag, outcome), later),
                 None => self.calls.receive(call, later, |call| call.end(outcome)),
@@ -273,6 +271,14 @@ impl ClientState {
                 }
                 Err(event) => self.tell(event, later),
             },
+        }
+    }
+
+    /// Passes to the caller what comes before the end of a call.
+    fn news(&mut self, call: CallId, news: CallNews, later: &mut Later) {
+        match self.supervised.get(&call) {
+            Some(tag) => self.observe_call(ClientReport::News(*tag, news), later),
+            None => self.calls.receive(call, later, |call| call.news.push(news)),
         }
     }
 

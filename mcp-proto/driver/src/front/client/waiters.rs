@@ -11,17 +11,17 @@ use core::future::Future;
 use core::mem::take;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use mcp_proto::call::{CallId, Progress, RawResult};
+use mcp_proto::call::{CallId, CallNews, RawResult};
 use mcp_proto::client::{ClientCommands, FetchError, FetchId, FetchResponse};
 use mcp_proto::error::CallError;
 use mcp_proto::exchange::{Closed, Sent};
 use mcp_proto::input::NotificationId;
 use mcp_proto::time::Instant;
 
-/// The progress that waits for one caller, oldest first: at most [`MAX`](Self::MAX) notifications.
-/// A slower caller misses the oldest ones, never the newest.
+/// What waits for one caller and is no end, oldest first: at most [`MAX`](Self::MAX). A slower
+/// caller misses the oldest, never the newest.
 #[derive(Debug, Default)]
-pub struct ProgressQueue(VecDeque<Progress>);
+pub struct NewsQueue(VecDeque<CallNews>);
 
 /// A thing that ends, by its id.
 pub(in crate::front) trait WaitKey: Copy + Ord {
@@ -53,9 +53,9 @@ struct Waiter<T> {
 
 /// What has come for a call.
 #[derive(Debug, Default)]
-pub(in crate::front) struct CallProgress {
+pub(in crate::front) struct CallReceived {
     /// It precedes the outcome.
-    pub(in crate::front) progress: ProgressQueue,
+    pub(in crate::front) news: NewsQueue,
     pub(in crate::front) outcome: Option<Result<RawResult, CallError>>,
 }
 
@@ -108,36 +108,36 @@ impl<K, T> Default for Waiters<K, T> {
     }
 }
 
-impl ProgressQueue {
-    /// Maximum number of notifications.
+impl NewsQueue {
+    /// Maximum number.
     pub const MAX: usize = 256;
 
     /// Adds the newest.
-    pub fn push(&mut self, progress: Progress) {
+    pub fn push(&mut self, news: CallNews) {
         if self.0.len() >= Self::MAX {
             self.0.pop_front();
         }
-        self.0.push_back(progress);
+        self.0.push_back(news);
     }
 }
 
-impl IntoIterator for ProgressQueue {
-    type Item = Progress;
-    type IntoIter = IntoIter<Progress>;
+impl IntoIterator for NewsQueue {
+    type Item = CallNews;
+    type IntoIter = IntoIter<CallNews>;
 
-    fn into_iter(self) -> IntoIter<Progress> {
+    fn into_iter(self) -> IntoIter<CallNews> {
         self.0.into_iter()
     }
 }
 
-impl CallProgress {
+impl CallReceived {
     /// The first outcome counts.
     pub(super) fn end(&mut self, outcome: Result<RawResult, CallError>) {
         self.outcome.get_or_insert(outcome);
     }
 }
 
-impl Receive for CallProgress {
+impl Receive for CallReceived {
     fn has_ended(&self) -> bool {
         self.outcome.is_some()
     }
@@ -148,7 +148,7 @@ impl Receive for CallProgress {
 }
 
 impl WaitKey for CallId {
-    type Received = CallProgress;
+    type Received = CallReceived;
 
     fn waiters(state: &mut ClientState) -> &mut Waiters<Self, Self::Received> {
         &mut state.calls
@@ -253,6 +253,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use core::sync::atomic::{AtomicUsize, Ordering};
+    use mcp_proto::call::Progress;
     use std::task::Wake;
 
     const CALL: CallId = CallId(7);
@@ -291,42 +292,45 @@ mod tests {
         }
     }
 
+    fn progress(done: f64) -> CallNews {
+        CallNews::Progress(Progress::new(done))
+    }
+
     fn ended(why: Closed) -> Result<RawResult, CallError> {
         Err(CallError::Closed { sent: Sent::No, why })
     }
 
     #[test]
     fn call_gets_progress_in_order_then_its_first_outcome() {
-        let mut bench = Bench::<_, CallProgress>::new();
+        let mut bench = Bench::<_, CallReceived>::new();
         bench.waiters.begin(CALL);
-        assert!(bench.poll(CALL).is_some_and(|received| received.progress.0.is_empty()));
-        let push = |n: i32| move |call: &mut CallProgress| call.progress.push(Progress::new(f64::from(n)));
+        assert!(bench.poll(CALL).is_some_and(|received| received.news.0.is_empty()));
+        let push = |n: i32| move |call: &mut CallReceived| call.news.push(progress(f64::from(n)));
         let woken = (0..3).map(|n| bench.with(|waiters, later, _| waiters.receive(CALL, later, push(n))).0);
         assert!(woken.eq([1, 0, 0]), "woken once, until it polls again");
         let early = bench.poll(CALL).expect("known");
-        assert!(early.progress.0.iter().map(|told| told.progress).eq([0.0, 1.0, 2.0]) && early.outcome.is_none());
+        assert!(early.news.0.iter().eq(&[0.0, 1.0, 2.0].map(progress)) && early.outcome.is_none());
         for why in [Closed::Eof, Closed::Reset] {
             bench.with(|waiters, later, _| waiters.receive(CALL, later, |call| call.end(ended(why))));
         }
         let end = bench.poll(CALL).expect("known");
         assert_eq!(end.outcome, Some(ended(Closed::Eof)));
-        assert!(end.progress.0.is_empty() && bench.poll(CALL).is_none());
+        assert!(end.news.0.is_empty() && bench.poll(CALL).is_none());
         let (woken, ()) = bench.with(|waiters, later, _| waiters.receive(CALL, later, |_| panic!("it has no waiter")));
         assert_eq!(woken, 0);
     }
 
     #[test]
     fn slow_caller_misses_the_oldest_progress() {
-        let mut queue = ProgressQueue::default();
-        let count = ProgressQueue::MAX + 2;
-        (0..count).for_each(|n| queue.push(Progress::new(n as f64)));
-        let kept: Vec<f64> = queue.0.iter().map(|told| told.progress).collect();
-        assert_eq!((kept.len(), kept[0], kept[kept.len() - 1]), (count - 2, 2.0, (count - 1) as f64));
+        let mut queue = NewsQueue::default();
+        let count = NewsQueue::MAX + 2;
+        (0..count).for_each(|n| queue.push(progress(n as f64)));
+        assert!(queue.0.iter().eq(&(2..count).map(|n| progress(n as f64)).collect::<Vec<_>>()));
     }
 
     #[test]
     fn aborted_calls_end_once() {
-        let mut bench = Bench::<_, CallProgress>::new();
+        let mut bench = Bench::<_, CallReceived>::new();
         for id in [CALL, CallId(8)] {
             bench.waiters.begin(id);
             bench.poll(id);

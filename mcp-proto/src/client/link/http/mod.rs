@@ -148,7 +148,8 @@ impl HttpLink {
             | Timer::Elicitation(_)
             | Timer::Fetch(_)
             | Timer::Login
-            | Timer::Subscription => {}
+            | Timer::Subscription
+            | Timer::AnswerTasks => {}
         }
     }
 
