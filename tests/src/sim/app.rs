@@ -9,7 +9,7 @@ use mcp_proto::model::tools::{CallToolResult, Tool};
 use mcp_proto::route::{Cx, RouteResult, ToolError};
 use mcp_proto::rpc::Object;
 use mcp_proto::server::{Context, IncomingRequest, Responder, ServerConfig};
-use mcp_proto::{Handler, Instant, LogLevel, Outcome, Progress, Router, tool};
+use mcp_proto::{Handler, Instant, LogLevel, Outcome, Progress, Router, TaskOptions, TaskSupport, tool};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -45,6 +45,9 @@ pub struct Work {
     /// Whether it closes its stream in between, so that the client has to resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closes: Option<bool>,
+    /// After how many messages it becomes a task, if its client has tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<u64>,
     /// Something that no log may show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
@@ -95,7 +98,7 @@ impl Mark {
 
 /// The server of a run: one tool, several pages of others.
 pub fn router() -> Router {
-    with_tools(tool("work").describe("does what its arguments say"))
+    with_tools(tool("work").describe("does what its arguments say").task(TaskSupport::Optional))
 }
 
 /// The same with messages that have a mark.
@@ -233,6 +236,12 @@ fn notes(work: &Work, mark: Mark) -> VecDeque<(Note, Option<u64>)> {
     let said = (1..=work.says.unwrap_or_default())
         .flat_map(|n| (work.host.is_some() && n % 2 == 1).then(|| logged(n + mark.run)).into_iter().chain([said(n)]));
     let mut notes: VecDeque<_> = (1..=work.ticks).map(progress).chain(said).collect();
+    if let Some(at) = work.task {
+        let options = TaskOptions::new().poll(Duration::from_millis(100));
+        notes.insert(notes.len().min(at as usize), (Note::IntoTask(options), None));
+        let status = (Note::Status(mark.text()), None);
+        notes.push_back(status);
+    }
     if work.closes == Some(true) {
         notes.insert(notes.len() / 2, (Note::CloseStream(None), None));
     }

@@ -215,6 +215,13 @@ impl<X> Client<X> {
             Event::NotificationEnded { notification, outcome } => {
                 assert!(self.notes.remove(notification), "{notification:?} ended twice: {outcome:?}");
             }
+            Event::Task { call, .. } => {
+                let made = &self.made[call];
+                assert!(!made.ended, "the state of a task after the end of {call:?}");
+                // From now on its timeout limits each request about the task.
+                self.timed.remove(call);
+                report.tasks += 1;
+            }
             Event::Ended { call, outcome } => {
                 let made = self.made.get_mut(call).expect("the end of a call that was made");
                 assert!(!made.ended, "{call:?} ended twice");

@@ -187,6 +187,8 @@ report! {
     answered,
     /// Events about a change of the tools.
     changes,
+    /// States of tasks that callers were told.
+    tasks,
     /// Handshakes of TLS that a client completed.
     secured,
     /// Tunnels that a client used.

@@ -45,6 +45,8 @@ pub struct Settings {
     pub clients: usize,
     /// Whether the clients ping the server.
     pub ping: bool,
+    /// Whether the clients have tasks.
+    pub tasks: bool,
 }
 
 impl scenario::Settings for Settings {
@@ -64,7 +66,7 @@ impl scenario::Settings for Settings {
         let capacity = [1, 64, 1024, 16 << 10, 1 << 20][(rng.below(41) as usize).div_ceil(10)];
         let faults = rng.of(&[0, 40, 100]);
         let (clients, operations) = (1 + rng.below(3) as usize, 5 + rng.below(50));
-        let settings = Self { transport, policy, clients, ping: rng.per_mille(200) };
+        let settings = Self { transport, policy, clients, ping: rng.per_mille(200), tasks: rng.per_mille(400) };
         Scenario { seed, operations, faults, capacity, less: Less::default(), settings }
     }
 
@@ -80,6 +82,7 @@ impl scenario::Settings for Settings {
             ("policy", policy),
             ("clients", self.clients.to_string()),
             ("ping", self.ping.to_string()),
+            ("tasks", self.tasks.to_string()),
         ]
     }
 
@@ -92,13 +95,19 @@ impl scenario::Settings for Settings {
             ("policy", "modern") => self.policy = Policy::Modern,
             ("clients", _) => self.clients = value.parse().ok().filter(|n| (1..=1000).contains(n))?,
             ("ping", _) => self.ping = value.parse().ok()?,
+            ("tasks", _) => self.tasks = value.parse().ok()?,
             _ => return None,
         }
         Some(())
     }
 
     fn simpler(&self) -> Vec<Self> {
-        vec![Self { clients: 1, ..self.clone() }, Self { ping: false, ..self.clone() }]
+        let [one, no_ping, no_tasks] = [(); 3].map(|()| self.clone());
+        vec![
+            Self { clients: 1, ..one },
+            Self { ping: false, ..no_ping },
+            Self { tasks: false, ..no_tasks },
+        ]
     }
 }
 
@@ -123,6 +132,7 @@ impl Settings {
         config.ping = self.ping.then_some(Duration::from_secs(5));
         config.ping_timeout = Duration::from_secs(30);
         config = config.with_elicitation();
+        config.tasks = self.tasks;
         config.limits.client.max_calls = 16;
         config.limits.client.max_queued_events = usize::MAX;
         config
@@ -134,5 +144,8 @@ pub(super) fn server(router: &Router) -> ServerConfig {
     let mut config = router.config();
     config.limits.server.page_size = 3;
     config.limits.server.ask_timeout = Duration::from_secs(60);
+    config.limits.server.task_ttl = Duration::from_secs(60);
+    config.limits.server.task_keep = Duration::from_secs(10);
+    config.limits.server.max_tasks = 12;
     config
 }

@@ -203,15 +203,19 @@ impl World {
         let padding = self.of(&[0, 100, 4 * self.end.scenario.capacity.min(8192)]);
         let (ticks, questions) = (self.below(4), self.below(8).saturating_sub(5));
         let api_key = Some(app::SECRET.into());
-        let work = Work { tag: self.tag, millis, ticks, questions, padding, api_key, ..Work::default() };
+        let task = (self.end.scenario.settings.tasks && self.per_mille(600)).then(|| self.below(4));
+        let work = Work { tag: self.tag, millis, ticks, questions, padding, task, api_key, ..Work::default() };
         let mut call = tools::call("work").arguments(&work);
+        if task == Some(0) {
+            call = call.as_task();
+        }
         if self.per_mille(500) {
             call = call.progress();
         }
         if self.per_mille(200) {
             call = call.reset_on_progress(true).max_total(Duration::from_secs(90));
         }
-        if millis <= 500 && questions == 0 {
+        if millis <= 500 && questions == 0 && task.is_none() {
             self.clients[n].own.brief.insert(self.tag);
         }
         self.call(n, Some(self.tag), None, call);
