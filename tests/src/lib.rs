@@ -36,6 +36,7 @@ pub mod soak;
 pub mod sources;
 pub mod stub;
 pub mod survey;
+pub mod task_peers;
 pub mod tokens;
 pub mod trace;
 #[cfg(feature = "full")]

@@ -136,7 +136,7 @@ pub(crate) fn install_list(name: &str, list: &Path) -> Result<PathBuf, String> {
 
 /// Builds our programs with the other Rust SDK. They are not part of the workspace, which must not
 /// depend on their dependencies.
-fn install_rmcp() -> Result<PathBuf, String> {
+pub(crate) fn install_rmcp() -> Result<PathBuf, String> {
     Ok(build_rmcp(&[])?.join("debug/interop-rmcp"))
 }
 

@@ -37,6 +37,7 @@ mod schemas;
 mod seam_b;
 mod sim;
 mod stdio;
+mod tasks;
 mod web;
 
 /// Returns a fifth of the size of a simulation. The full stage, which compiles feature `full`, has

@@ -3,6 +3,8 @@
 //! between a client and a server. `interop-rmcp listen PORT [--stateless] [--json]`: the same over
 //! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 //! the program: a client that tries a server with these tools, one line for each step.
+//! `interop-rmcp serve tasks`: a server whose calls are tasks. `interop-rmcp follow PROGRAM
+//! ARGUMENTS...`: a client that follows the task of such a server.
 //!
 //! With feature `https`: `interop-rmcp serve http` and `interop-rmcp drive http`, a server with one
 //! tool over HTTPS and a client that calls it. `RT=current` in the environment: everything runs on
@@ -14,6 +16,7 @@ mod client;
 #[cfg(feature = "https")]
 mod https;
 mod server;
+mod tasks;
 mod web;
 
 use std::env;
@@ -41,6 +44,8 @@ fn main() -> ExitCode {
 async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
     match words.split_first() {
         Some((word, [])) if word == "serve" => server::run().await,
+        Some((word, [what])) if word == "serve" && what == "tasks" => tasks::serve().await,
+        Some((word, command)) if word == "follow" => tasks::follow(command).await,
         Some((word, [port, flags @ ..])) if word == "listen" => web::run(port, flags).await,
         #[cfg(feature = "https")]
         Some((word, [http, ..])) if word == "serve" && http == "http" => https::serve().await,

@@ -24,6 +24,7 @@ mod replay;
 mod seeds;
 mod shim;
 mod survey;
+mod task_peers;
 mod trace;
 mod transcript;
 #[cfg(feature = "full")]
@@ -54,6 +55,9 @@ const PROGRAMS: &[Program] = &[
     ("seeds", seeds::main),
     ("shim", shim::main),
     ("survey", survey::main),
+    ("task-client", task_peers::client),
+    ("task-server", task_peers::server),
+    ("tasks", task_peers::main),
     ("trace", trace::main),
     ("transcript", transcript::main),
     #[cfg(feature = "full")]

@@ -103,11 +103,7 @@ impl scenario::Settings for Settings {
 
     fn simpler(&self) -> Vec<Self> {
         let [one, no_ping, no_tasks] = [(); 3].map(|()| self.clone());
-        vec![
-            Self { clients: 1, ..one },
-            Self { ping: false, ..no_ping },
-            Self { tasks: false, ..no_tasks },
-        ]
+        vec![Self { clients: 1, ..one }, Self { ping: false, ..no_ping }, Self { tasks: false, ..no_tasks }]
     }
 }
 
