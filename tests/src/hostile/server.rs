@@ -22,6 +22,7 @@ mod sessions;
 mod shares;
 mod site;
 mod sockets;
+mod tasks;
 mod tls;
 mod tokens;
 mod tools;
@@ -46,6 +47,7 @@ pub const SERVER: &[&[Row]] = &[
     replays::ROWS,
     shares::ROWS,
     sockets::ROWS,
+    tasks::ROWS,
     tls::ROWS,
     tokens::ROWS,
     flow::ROWS,

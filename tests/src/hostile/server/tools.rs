@@ -5,7 +5,7 @@ use crate::shim::Tools;
 use mcp_proto::model::elicitation::{ElicitResult, Form};
 use mcp_proto::route::Cx;
 use mcp_proto::rpc::Object;
-use mcp_proto::{Handler, Outcome, Router, ServerConfig, ToolError, tool};
+use mcp_proto::{Handler, Outcome, Router, ServerConfig, TaskOptions, TaskSupport, ToolError, tool};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) type Tool = fn(&Cx) -> Option<Outcome>;
 
 const TOOLS: &[(&str, Tool)] =
-    &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask)];
+    &[("echo", echo), ("mark", mark), ("big", big), ("wait", wait), ("tell", tell), ("ask", ask), ("late", late)];
 
 /// The number of runs of the tool that only a smuggled call reaches.
 static MARKS: AtomicUsize = AtomicUsize::new(0);
@@ -32,7 +32,8 @@ struct Waits {
 
 pub(super) fn router(wrap: fn(Tool) -> Handler, change: impl FnOnce(&mut ServerConfig)) -> Router {
     let empty = Router::new("target", "1.0").watchable().configure(change);
-    TOOLS.iter().fold(empty, |router, (name, function)| router.add(tool(name), wrap(*function)))
+    let with_tasks = |name| if name == "late" { tool(name).task(TaskSupport::Optional) } else { tool(name) };
+    TOOLS.iter().fold(empty, |router, (name, function)| router.add(with_tasks(*name), wrap(*function)))
 }
 
 /// The number of runs of `mark`.
@@ -131,6 +132,15 @@ fn wait(cx: &Cx) -> Option<Outcome> {
     }
     waits.begun.insert(tag.clone());
     waits.freed.contains(&tag).then(|| cx.outcome(if bytes == 0 { tag } else { "x".repeat(bytes) }))
+}
+
+/// Becomes a task, then waits as `wait` does.
+fn late(cx: &Cx) -> Option<Outcome> {
+    match cx.into_task(TaskOptions::new()) {
+        Ok(true) => wait(cx),
+        Ok(false) => Some(cx.outcome("there is no room")),
+        Err(e) => Some(cx.outcome(Err::<String, ToolError>(e))),
+    }
 }
 
 /// The size of a piece of an endless message.
