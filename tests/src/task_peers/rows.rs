@@ -74,7 +74,9 @@ fn follow(adapter: Adapter, server: Command) -> Result<String, String> {
 /// Cancels a call as soon as it is a task.
 fn cancel(client: &Client) -> Result<(), String> {
     let (began, begins) = channel();
-    let call = tools::call("forever").arguments(&Object::new()).on_task(move |_| drop(began.send(())));
+    let call = tools::call("forever").arguments(&Object::new()).on_task(move |_| {
+        let _ = began.send(());
+    });
     let pending = client.start(call);
     let id = pending.id().ok_or("it is refused")?;
     let outcome = thread::scope(|scope| {

@@ -91,7 +91,9 @@ fn call_that_is_cancelled_or_dropped_cancels_its_task() {
         let server = serve(of_server, &ended);
         let client = connect(of_client, &server, policy, &Arc::default());
         let (began, begins) = channel();
-        let watched = call("forever", policy).on_task(move |_| drop(began.send(())));
+        let watched = call("forever", policy).on_task(move |_| {
+            let _ = began.send(());
+        });
         std::thread::scope(|scope| {
             let pending = client.start(watched);
             let id = pending.id().expect("accepted");

@@ -107,6 +107,8 @@ impl Requests {
             return Err(Refusal::NotWanted);
         };
         let Some(slot) = &entry.incoming.task else { return Err(Refusal::NotWanted) };
+        // An application without a `Cx` says so only here. The responder has to know.
+        slot.take();
         let wanted = entry.incoming.wanted_task.unwrap_or_default();
         let (ttl, poll) = (options.ttl.or(wanted.ttl), options.poll);
         let (reply_to, batch, version, id) = (running.reply_to, running.batch, running.version, running.id.clone());
