@@ -259,6 +259,9 @@ impl CallTable {
             return env.diagnose(DiagnosticKind::StaleProgress, format!("{} for {call:?}", progress.progress));
         }
         state.progress = progress.progress;
+        if state.owner == CallOwner::Engine(Errand::Abandoned) {
+            return;
+        }
         let tell = state.raw.options.progress && progress.progress > state.told;
         state.told = state.told.max(progress.progress);
         if Self::resets(env, state) {

@@ -138,7 +138,7 @@ fn failed_task_ends_with_the_error_of_its_request() {
 fn abandoned_request_for_a_task_cancels_the_task_that_comes() {
     for times_out in [false, true] {
         let mut rig = legacy();
-        let call = rig.call(tools::call("echo").as_task());
+        let call = rig.call(tools::call("echo").as_task().progress());
         let id = rig.last_id();
         if times_out {
             rig.tick(ms(30_000));
@@ -152,6 +152,10 @@ fn abandoned_request_for_a_task_cancels_the_task_that_comes() {
         rig.drain();
         assert_eq!(rig.methods(), ["tools/call"]);
         assert_eq!(rig.client.running(), 1, "it counts");
+        let progress = json!({"progressToken": id, "progress": 1});
+        rig.say(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}));
+        assert!(!rig.events.iter().any(|event| matches!(event, Event::Progress { .. })), "it has ended");
+        assert_eq!(rig.diagnostics(), []);
         rig.answer(&id, created());
         assert_eq!(rig.methods(), ["tools/call", "tasks/cancel"]);
         rig.answer(&rig.last_id(), task("cancelled"));
