@@ -59,7 +59,7 @@ impl Bench {
     }
 }
 
-// covers: TASKX-S-001, TASKX-S-007, TASKX-S-010, TASKX-S-015, TASKX-S-016, TASKX-S-038, TASKX-S-040
+// covers: TASKX-S-001, TASKX-S-007, TASKX-S-008, TASKX-S-010, TASKX-S-015, TASKX-S-016, TASKX-S-038, TASKX-S-040
 #[test]
 fn a_request_becomes_a_task_that_keeps_its_result() {
     let mut bench = bench();
@@ -176,7 +176,7 @@ fn a_task_survives_its_connection() {
     assert_eq!(result(&said[0]).str("status").as_deref(), Some("completed"));
 }
 
-// covers: TASKX-B-027
+// covers: TASKX-B-027, CANC-B-009
 #[test]
 fn a_task_is_not_cancelled_by_the_id_of_its_request() {
     let mut bench = bench();

@@ -15,7 +15,7 @@ impl Rig {
     }
 }
 
-// covers: TASKX-B-027, TASKX-C-029
+// covers: TASKX-B-027, TASKX-C-029, CANC-B-009
 #[test]
 fn cancelled_call_cancels_its_task() {
     let mut rig = modern();

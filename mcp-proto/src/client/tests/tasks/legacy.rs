@@ -134,6 +134,7 @@ fn failed_task_ends_with_the_error_of_its_request() {
 
 // Before the id of the task has arrived nothing can cancel it, and `notifications/cancelled` must
 // not.
+// covers: TASKL-B-041, CANC-B-009
 #[test]
 fn abandoned_request_for_a_task_cancels_the_task_that_comes() {
     for times_out in [false, true] {

@@ -39,7 +39,7 @@ fn named(id: &str, method: &str, task: &str) -> String {
     legacy(id, method, &format!(r#"{{"taskId":"{task}"}}"#))
 }
 
-// covers: TASKL-B-001, TASKL-B-046
+// covers: TASKL-B-001, TASKL-B-046, SEPX-S-010
 #[test]
 fn the_capability_names_what_the_server_can_do() {
     let mut bench = super::bench();
@@ -47,6 +47,7 @@ fn the_capability_names_what_the_server_can_do() {
     let tasks = result(&said[0]).object("capabilities").unwrap().object("tasks").unwrap();
     assert!(tasks.contains("cancel") && !tasks.contains("list"), "whose would it list");
     assert!(tasks.object("requests").unwrap().object("tools").unwrap().contains("call"));
+    assert!(!said[0].contains("io.modelcontextprotocol/tasks"), "the extension is of another revision");
     let mut bench = super::bench();
     let said = bench.say(A, &initialize("2025-06-18", "{}"));
     assert!(!result(&said[0]).object("capabilities").unwrap().contains("tasks"));
@@ -95,7 +96,7 @@ fn a_failed_task_has_the_error_of_its_request() {
     assert!(result(&bench.say(A, &named("4", "tasks/result", &id))[0]).contains("isError"));
 }
 
-// covers: TASKL-B-038, TASKL-B-039, TASKL-B-040
+// covers: TASKL-B-016, TASKL-B-038, TASKL-B-039, TASKL-B-040
 #[test]
 fn a_cancelled_task_stays_cancelled() {
     let mut bench = bench();
@@ -173,7 +174,7 @@ fn progress_goes_on_until_the_end_of_a_task() {
     assert_eq!(late.map_err(|refused| refused.why), Err(Refusal::Gone));
 }
 
-// covers: TASKL-B-035, TASKL-B-036, TASKL-B-037, TASKL-B-042
+// covers: TASKL-B-035, TASKL-B-036, TASKL-B-037, TASKL-B-042, TASKL-B-043, TASKL-B-044
 #[test]
 fn a_list_has_the_tasks_of_its_principal_in_pages() {
     let mut bench = Bench::with(|config| {
@@ -198,6 +199,23 @@ fn a_list_has_the_tasks_of_its_principal_in_pages() {
     assert_eq!(listed(&mut bench, B, "{}"), (Vec::new(), None));
     let said = bench.say(A, &legacy("51", "tasks/list", r#"{"cursor":"?"}"#));
     assert_eq!(error(&said[0]).code, -32602);
+}
+
+// covers: TASKL-B-025, TASKL-B-034
+#[test]
+fn the_params_name_the_task_and_nothing_else_does() {
+    let mut bench = bench();
+    let (handed, id) = bench.legacy_task("1");
+    let other = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"of-another"}}"#;
+    let named = |number: &str, method: &str| legacy(number, method, &format!(r#"{{"taskId":"{id}",{other}}}"#));
+    let state = result(&bench.say(A, &named("2", "tasks/get"))[0]);
+    assert_eq!(state.str("taskId").as_deref(), Some(&*id));
+    assert_eq!(bench.say(A, &named("3", "tasks/result")), [""; 0]);
+    bench.complete(handed.0, "{}");
+    let said = bench.heard(A);
+    let told = said.iter().find(|line| line.contains("notifications/tasks/status")).expect("a status");
+    assert!(told.contains(&id) && !told.contains("related-task"), "{told}");
+    assert!(said.iter().any(|line| line.contains(r#""id":3"#)), "{said:?}");
 }
 
 // covers: TASKL-B-010, TASKL-B-003
