@@ -149,7 +149,8 @@ impl Client {
         if let Some(own) = step {
             self.on_cancel(own, None);
         }
-        if was_task {
+        // A client that ends has closed its subscription, and opens no other one.
+        if was_task && self.subscription.is_open() {
             self.listen_for_tasks();
         }
         let Self { cx, .. } = self;

@@ -283,6 +283,11 @@ impl Subscription {
         cx.env.watches(Watch::new());
     }
 
+    /// Returns whether there is a subscription, acknowledged or not.
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Returns whether the server tells of this task.
     pub(super) fn tells_of_task(&self, id: &str) -> bool {
         let honoured = self.open.as_ref().and_then(|open| open.honoured.as_ref());

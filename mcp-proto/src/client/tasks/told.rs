@@ -29,8 +29,8 @@ impl Client {
         }
         let tasks = cx.calls.watched_tasks();
         // A task that has ended stays in the filter as long as another one is watched.
-        let is_stale = cx.env.watched_tasks.is_superset(&tasks) && tasks.is_empty() == cx.env.watched_tasks.is_empty();
-        if !is_stale {
+        let watched = &cx.env.watched_tasks;
+        if !watched.is_superset(&tasks) || tasks.is_empty() != watched.is_empty() {
             cx.env.watched_tasks = tasks;
             self.subscription.change(cx);
         }

@@ -123,4 +123,11 @@ fn watch_of_the_application_and_that_of_tasks_are_one_subscription() {
         .filter_map(|event| if let Event::Watching(watch) = event { Some(watch) } else { None })
         .collect();
     assert!(watching.iter().all(|watch| **watch == Watch::new().with_tools()), "{watching:?}");
+    rig.echo();
+    rig.answer(&rig.last_id(), created(&json!({"taskId": "t-2", "pollIntervalMs": 5_000})));
+    acknowledge(&mut rig);
+    rig.sent.clear();
+    rig.client.close(rig.now);
+    rig.drain();
+    assert!(!rig.methods().contains(&"subscriptions/listen"), "{:?}", rig.methods());
 }
