@@ -55,7 +55,8 @@ pub(crate) fn call_tool(
     let tool = find(client, name)?;
     let arguments = arguments::object(words, &tool.input_schema)?;
     arguments::check(&tool, &arguments)?;
-    let result = client.call(tools::call(name).arguments(&arguments).on_progress(session::progress()));
+    let call = tools::call(name).arguments(&arguments).on_progress(session::progress()).on_task(session::task());
+    let result = client.call(call);
     session::end_progress();
     result.map_err(Failure::of(format!("tools/call {name}")))
 }

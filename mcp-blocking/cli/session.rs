@@ -9,6 +9,7 @@ use crate::options::Reach;
 use crate::output::{note, one_line, printable};
 use crate::target::Server;
 use mcp_blocking::mcp_proto::error::{Diagnostic, DiagnosticKind};
+use mcp_blocking::tasks::TaskUpdate;
 use mcp_blocking::{Client, ClientEvent, ClientOptions, Closer, Progress, Root, Stderr, Target, connecting};
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +37,8 @@ pub(crate) fn handle_interrupts() {
 /// Returns the options of a client of this server that asks on the terminal, shows what the server
 /// says, and uses the login that is stored.
 pub(crate) fn options(reach: &Reach, server: &Server, pages: Pages) -> Result<ClientOptions, Failure> {
-    let mut options = ClientOptions::new().on_elicit(|form| ask::form(&form)).on_elicit_url(|page| ask::page(&page));
+    let mut options =
+        ClientOptions::new().tasks().on_elicit(|form| ask::form(&form)).on_elicit_url(|page| ask::page(&page));
     if !reach.roots.is_empty() {
         let roots: Result<Vec<Root>, Failure> = reach.roots.iter().map(|folder| root(folder)).collect();
         options = options.roots(roots?);
@@ -195,6 +197,20 @@ pub(crate) fn progress() -> impl FnMut(Progress) {
         };
         let _ = err.flush();
         SHOWS_BAR.store(is_terminal, Ordering::Relaxed);
+    }
+}
+
+/// Returns a callback that shows the status of a task, once for each change.
+pub(crate) fn task() -> impl FnMut(TaskUpdate) {
+    let mut last = String::new();
+    move |TaskUpdate { task, .. }| {
+        let message = task.message.as_deref().map(one_line).unwrap_or_default();
+        let shown = format!("task {} {message}", task.status.as_str());
+        if shown != last {
+            end_progress();
+            note(shown.trim_end());
+            last = shown;
+        }
     }
 }
 
