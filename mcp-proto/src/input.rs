@@ -499,6 +499,9 @@ impl fmt::Debug for KeptRouter {
     }
 }
 
+/// The input responses of earlier rounds, by name.
+pub(crate) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum RequestAnswer {
     /// The whole message, its code if it is an error, and a diagnostic for the application.
@@ -514,7 +517,7 @@ pub(crate) enum RequestAnswer {
         router: Option<KeptRouter>,
         /// The input responses of the rounds before a request became a task, and the number of
         /// these rounds (2026-07-28).
-        earlier: Option<(BTreeMap<String, Result<RawJson, ErrorObject>>, u32)>,
+        earlier: Option<(Inputs, u32)>,
         diagnostic: Option<Diagnostic>,
     },
 }

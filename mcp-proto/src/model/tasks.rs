@@ -169,7 +169,7 @@ impl Task {
         Ok(Self {
             id: object.required("taskId")?,
             status: TaskStatus::read(&status).ok_or_else(|| {
-                DecodeError::new(&format!("no task has the status `{}`", crate::error::excerpt(&status)))
+                DecodeError::new(format!("no task has the status `{}`", crate::error::excerpt(&status)))
             })?,
             message: object.optional("statusMessage").ok().flatten(),
             created_at: text("createdAt"),

@@ -14,7 +14,7 @@ impl Tool {
         let (offer, version) = (incoming.task_offer(), incoming.context.version);
         match (version.era(), self.task, offer) {
             (_, TaskSupport::Optional | TaskSupport::Required, TaskOffer::Place) => {
-                Ok(incoming.wanted_task.or(self.at_once.then(TaskOptions::new)))
+                Ok(incoming.wanted_task.as_deref().copied().or(self.at_once.then(TaskOptions::new)))
             }
             (Era::Modern, TaskSupport::Required, TaskOffer::None) => Err(undeclared().into()),
             (Era::Legacy, TaskSupport::Required, TaskOffer::None) => {

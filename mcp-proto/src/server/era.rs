@@ -6,12 +6,11 @@ use super::keys::TaskKey;
 use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::rights::ClientRights;
-use super::seal::Inputs;
 use super::session::SessionTerms;
 use super::{Context, IncomingRequest, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
-use crate::input::SessionKey;
+use crate::input::{Inputs, SessionKey};
 use crate::model::capabilities::{self, ClientCapabilities, ServerCapabilities};
 use crate::model::lifecycle::{Implementation, meta};
 use crate::model::logging::LogLevel;
@@ -233,7 +232,7 @@ impl RequestParts {
             rounds: 0,
             origin: None,
             may_be_task: wanted_task.is_some(),
-            wanted_task,
+            wanted_task: wanted_task.map(Box::new),
             task: None,
         };
         let size = weight::of_request(&request.id, token.as_ref(), text, &incoming);

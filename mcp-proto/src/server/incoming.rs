@@ -11,6 +11,7 @@ use crate::model::tasks::TaskOptions;
 use crate::rpc::{ErrorObject, Object, RawJson};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -50,7 +51,7 @@ pub struct IncomingRequest {
     /// Whether its client takes a task as the response.
     pub(super) may_be_task: bool,
     /// What its client wants of the task, if it demands one (2025-11-25).
-    pub(crate) wanted_task: Option<TaskOptions>,
+    pub(crate) wanted_task: Option<Box<TaskOptions>>,
     /// Its place among the tasks. `None` beside `may_be_task`: there is no room.
     pub(crate) task: Option<TaskSlot>,
 }

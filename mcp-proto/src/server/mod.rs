@@ -312,7 +312,7 @@ impl Server {
             return Err(Refusal::Closed.of(note));
         }
         if let Note::IntoTask(options) = note {
-            return self.into_task(key, options).map_err(|why| why.of(note));
+            return self.make_task(key, options).map_err(|why| why.of(note));
         }
         match self.requests.note(&mut self.wire, key, &note) {
             Ok(left) => {

@@ -3,11 +3,10 @@
 use super::client::ClientKey;
 use super::incoming::IncomingRequest;
 use super::keys::{ReplyTo, TaskKey};
-use super::seal::Inputs;
 use super::session::Session;
 use crate::error::Refusal;
 use crate::exchange::ExchangeId;
-use crate::input::KeptRouter;
+use crate::input::{Inputs, KeptRouter};
 use crate::model::Progress;
 use crate::model::lifecycle::meta;
 use crate::model::logging::LogLevel;

@@ -2,9 +2,8 @@
 //! between two rounds goes through the client, which can read it and must not be able to change it.
 //! HMAC-SHA-256 over everything that it depends on.
 
-use crate::input::Principal;
+use crate::input::{Inputs, Principal};
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, canonical};
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use base64::Engine as _;
@@ -15,9 +14,6 @@ use hmac_sha256::HMAC;
 const FORM: u8 = 4;
 const HEAD: usize = 1 + 8;
 const TAG: usize = 32;
-
-/// The input responses of earlier rounds, by name.
-pub(super) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
 
 /// The content of a state.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -5,13 +5,12 @@
 
 use super::responder::Responder;
 use super::running::{RequestEntry, ServedRequest};
-use super::seal::Inputs;
 use super::transport::ServedExchange;
 use super::watched::Watcher;
 use super::{IncomingRequest, RequestState, client};
 use crate::auth::Access;
 use crate::exchange::RequestHead;
-use crate::input::RequestKey;
+use crate::input::{Inputs, RequestKey};
 use crate::model::capabilities::ClientCapabilities;
 use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Id, RawJson};

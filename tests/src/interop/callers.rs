@@ -115,7 +115,7 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
             "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP", &[], DROPPED, OLD),
             "mcp 2.3.0 (Python)" => ("mcp 2.3.0 (Python), HTTP", &[], &[], BOTH),
             "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP", &[], &[], OLD),
-            "fastmcp 4.1.6 (Python)" => ("fastmcp 4.1.6 (Python), HTTP", &[], &[], BOTH),
+            "fastmcp 4.2.3 (Python)" => ("fastmcp 4.2.3 (Python), HTTP", &[], &[], BOTH),
             // It opens a new session by itself.
             _ => ("rmcp 3.9.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
         };
@@ -149,7 +149,7 @@ fn over_sse(mut client: Client) -> Option<Client> {
         "sdk 1.32.2 (TypeScript)" => ("sdk 1.32.2 (TypeScript), HTTP+SSE", DROPPED_SSE, OLD_SSE),
         "mcp 2.3.0 (Python)" => ("mcp 2.3.0 (Python), HTTP+SSE", &[], BOTH_SSE),
         "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP+SSE", &[], OLD_SSE),
-        "fastmcp 4.1.6 (Python)" => ("fastmcp 4.1.6 (Python), HTTP+SSE", &[], BOTH_SSE),
+        "fastmcp 4.2.3 (Python)" => ("fastmcp 4.2.3 (Python), HTTP+SSE", &[], BOTH_SSE),
         _ => return None,
     };
     (client.name, client.deviations, client.reached) = known;

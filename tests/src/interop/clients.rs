@@ -164,7 +164,7 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
         },
         client("mcp 2.3.0 (Python)", python(&installed.python2, "client2.py"), both),
         client("mcp 1.30.0 (Python)", python(&installed.python1, "client1.py"), legacy),
-        client("fastmcp 4.1.6 (Python)", python(&installed.fastmcp, "clientfast.py"), both),
+        client("fastmcp 4.2.3 (Python)", python(&installed.fastmcp, "clientfast.py"), both),
         Client {
             lacks: &["no fault"],
             deviations: &[(LEGACY, "connect", OLDER, Shows::Always)],

@@ -217,7 +217,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             refuses: &[],
             steps: |_, revision| whole(revision, unknown("Unknown tool")),
             deviations: FASTMCP,
-            ..server("fastmcp 4.1.6 (Python)", "fastmcp", python(&installed.fastmcp, "serverfast.py"))
+            ..server("fastmcp 4.2.3 (Python)", "fastmcp", python(&installed.fastmcp, "serverfast.py"))
         },
         Server {
             reached: both,

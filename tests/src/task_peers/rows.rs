@@ -104,7 +104,7 @@ fn killed(ground: &Ground, adapter: Adapter) -> Result<String, String> {
     let mut line = String::new();
     let read = child.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
     let ended = child.kill().and_then(|()| child.wait());
-    read.transpose().and_then(|_| ended).map_err(|why| why.to_string())?;
+    read.transpose().and(ended).map_err(|why| why.to_string())?;
     let handle = RawJson::parse(line.clone()).map_err(|why| format!("{why}: {line}"))?;
     let handle = TaskHandle::read(&handle).map_err(|why| why.to_string())?;
     let asked = Arc::new(AtomicUsize::new(0));

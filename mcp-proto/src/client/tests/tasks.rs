@@ -78,11 +78,13 @@ impl Rig {
     }
 
     fn updates(&self) -> Vec<&TaskUpdate> {
-        let update = |event| match event {
-            &Event::Task { ref update, .. } => Some(&**update),
-            _ => None,
-        };
-        self.events.iter().filter_map(update).collect()
+        let mut updates = Vec::new();
+        for event in &self.events {
+            if let Event::Task { update, .. } = event {
+                updates.push(&**update);
+            }
+        }
+        updates
     }
 
     fn handle(&self) -> TaskHandle {

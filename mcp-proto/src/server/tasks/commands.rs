@@ -5,7 +5,7 @@ use super::entry::NewTask;
 use super::{TaskEnd, TaskEntry, TaskQuestion, TaskStage};
 use crate::error::{DiagnosticKind, Refusal, excerpt};
 use crate::exchange::ExchangeId;
-use crate::input::{InputAnswer, LegacyInputRequest, Principal, RequestKey};
+use crate::input::{InputAnswer, Inputs, LegacyInputRequest, Principal, RequestKey};
 use crate::model::tasks::{TaskOptions, relate, undeclared};
 use crate::rpc::{ErrorObject, Message, Object, Payload, RawJson, code, parse, result_response};
 use crate::server::client::Bound;
@@ -15,11 +15,11 @@ use crate::server::keys::{ReplyTo, TaskKey};
 use crate::server::requests::Requests;
 use crate::server::response::{ErrorReply, SerializedResponse};
 use crate::server::running::{RequestStage, TaskPlace};
-use crate::server::seal::Inputs;
 use crate::server::wire::Wire;
 use crate::server::{Event, Server, weight};
 use crate::version::{Era, ProtocolVersion};
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -35,8 +35,8 @@ const LEAST_POLL: Duration = Duration::from_millis(1);
 
 impl Server {
     /// The handler of a request says that it takes long: the client gets a task as the result.
-    pub(in crate::server) fn into_task(&mut self, key: RequestKey, options: TaskOptions) -> Result<(), Refusal> {
-        let reply_to = self.requests.into_task(&mut self.wire, key, options)?;
+    pub(in crate::server) fn make_task(&mut self, key: RequestKey, options: TaskOptions) -> Result<(), Refusal> {
+        let reply_to = self.requests.make_task(&mut self.wire, key, options)?;
         self.end_if_quiet(reply_to);
         Ok(())
     }
@@ -100,7 +100,7 @@ impl ServerEnv {
 
 impl Requests {
     /// Makes a task of a request whose handler runs. Returns where its request is answered.
-    fn into_task(&mut self, wire: &mut Wire, key: RequestKey, options: TaskOptions) -> Result<ReplyTo, Refusal> {
+    fn make_task(&mut self, wire: &mut Wire, key: RequestKey, options: TaskOptions) -> Result<ReplyTo, Refusal> {
         let limits = wire.env.config.limits.server.clone();
         let running = self.in_handler(key).ok_or(Refusal::Gone)?;
         let (TaskPlace::Reserved, Some(entry)) = (running.place, &running.entry) else {
@@ -109,7 +109,7 @@ impl Requests {
         let Some(slot) = &entry.incoming.task else { return Err(Refusal::NotWanted) };
         // An application without a `Cx` says so only here. The responder has to know.
         slot.take();
-        let wanted = entry.incoming.wanted_task.unwrap_or_default();
+        let wanted = entry.incoming.wanted_task.as_deref().copied().unwrap_or_default();
         let (ttl, poll) = (options.ttl.or(wanted.ttl), options.poll);
         let (reply_to, batch, version, id) = (running.reply_to, running.batch, running.version, running.id.clone());
         let session = wire.session_of(reply_to).filter(|_| version.era() == Era::Legacy);
@@ -123,7 +123,7 @@ impl Requests {
             ttl: ttl.unwrap_or(limits.task_ttl).min(limits.max_task_ttl),
             poll: poll.unwrap_or(limits.task_poll).max(LEAST_POLL),
         };
-        let task_key = slot.key;
+        let task_key = slot.key();
         self.leave_reply_target(wire, key);
         let task = TaskEntry::new(new, wire.env.now, wire.env.config.origin_unix);
         let result = self.created(version, &task);
@@ -162,11 +162,11 @@ impl Requests {
         let Some(entry) = &mut running.entry else { return };
         entry.rounds = entry.rounds.max(rounds);
         for (name, input) in inputs {
-            if !entry.inputs.contains_key(&name) {
-                let held = weight::of_input(&name, &input);
+            let held = weight::of_input(&name, &input);
+            if let Entry::Vacant(vacant) = entry.inputs.entry(name) {
+                vacant.insert(input);
                 running.size += held;
                 wire.env.shares.add(running.client, Bound::RunningBytes, held);
-                entry.inputs.insert(name, input);
             }
         }
     }

@@ -10,42 +10,48 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 /// See the [module](self). The handler and the responder of a request share it.
 #[derive(Clone)]
-pub(crate) struct TaskSlot {
-    pub(in crate::server) key: TaskKey,
+pub(crate) struct TaskSlot(Arc<Place>);
+
+struct Place {
+    key: TaskKey,
     shared: Arc<ResponderData>,
     /// Whether the request has become a task, as its handler knows.
-    is_taken: Arc<AtomicBool>,
+    is_taken: AtomicBool,
 }
 
 impl TaskSlot {
     pub(in crate::server) fn new(key: TaskKey, shared: Arc<ResponderData>) -> Self {
-        Self { key, shared, is_taken: Arc::new(AtomicBool::new(false)) }
+        Self(Arc::new(Place { key, shared, is_taken: AtomicBool::new(false) }))
+    }
+
+    pub(in crate::server) fn key(&self) -> TaskKey {
+        self.0.key
     }
 
     /// Returns the id of the task.
     pub(crate) fn id(&self) -> String {
-        self.shared.task_id(self.key)
+        self.0.shared.task_id(self.0.key)
     }
 
     /// Returns whether the request is a task.
     pub(crate) fn is_taken(&self) -> bool {
-        self.is_taken.load(Ordering::Acquire)
+        self.0.is_taken.load(Ordering::Acquire)
     }
 
     /// Makes it a task. Returns whether it was none before.
     pub(crate) fn take(&self) -> bool {
-        !self.is_taken.swap(true, Ordering::AcqRel)
+        !self.0.is_taken.swap(true, Ordering::AcqRel)
     }
 }
 
 impl PartialEq for TaskSlot {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.key() == other.key()
     }
 }
 
 impl fmt::Debug for TaskSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskSlot").field("key", &self.key).field("is_taken", &self.is_taken()).finish()
+        f.debug_struct("TaskSlot").field("key", &self.key()).field("is_taken", &self.is_taken()).finish()
     }
 }

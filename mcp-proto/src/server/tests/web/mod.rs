@@ -10,6 +10,7 @@ mod revoke;
 mod sessions;
 mod sse;
 mod streams;
+mod tasks;
 mod tool_stream;
 mod watching;
 
