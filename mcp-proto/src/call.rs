@@ -5,6 +5,7 @@ mod callbacks;
 mod level;
 mod progress;
 mod skipped;
+pub(crate) mod task;
 
 pub use callbacks::{CallCallbacks, CallListener, CallNews, CallWithCallbacks, IntoCall};
 pub use level::LogLevel;
@@ -12,7 +13,6 @@ pub use progress::Progress;
 pub use skipped::{SkippedElement, SkippedList};
 
 use crate::error::CallError;
-use crate::model::tasks::TaskHandle;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
@@ -23,6 +23,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::time::Duration;
 use serde::de::DeserializeOwned;
+use task::TaskHandle;
 
 /// A kind of request, identified by the type of its result.
 pub trait Method {
@@ -111,15 +112,12 @@ pub struct CallOptions {
     pub repeatable: bool,
     /// Whether the client asks for a task as the response. Used only on 2025-11-25, with
     /// [`ClientConfig::tasks`](crate::client::ClientConfig::tasks).
-    #[cfg_attr(feature = "record", serde(default))]
     pub as_task: bool,
     /// Whether the call ends as soon as its result is a task, which then goes on
     /// ([`Call::detach`]).
-    #[cfg_attr(feature = "record", serde(default))]
     pub detach: bool,
     /// The task that the call waits for: it sends no request of its own
     /// ([`attach`](crate::tasks::attach)).
-    #[cfg_attr(feature = "record", serde(default))]
     pub attach: Option<Box<TaskHandle>>,
     /// The lowest level of log messages of this request. Used only on 2026-07-28.
     pub log_level: Option<LogLevel>,

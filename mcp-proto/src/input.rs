@@ -532,6 +532,16 @@ pub(crate) struct LegacyInputRequest {
     pub(crate) elicitation: Option<String>,
 }
 
+/// The result on the wire of 2026-07-28.
+impl TryFrom<InputAnswer> for Object {
+    /// That of [`InputAnswer::Error`].
+    type Error = ErrorObject;
+
+    fn try_from(answer: InputAnswer) -> Result<Self, ErrorObject> {
+        answer.to_object(ProtocolVersion::V2026_07_28)
+    }
+}
+
 /// A notification that belongs to one request.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]

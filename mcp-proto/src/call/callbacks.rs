@@ -1,7 +1,7 @@
 //! Calls with callbacks for what comes before their end.
 
+use super::task::TaskUpdate;
 use super::{Call, Method, Progress};
-use crate::model::tasks::TaskUpdate;
 use alloc::boxed::Box;
 use core::fmt;
 

@@ -53,18 +53,16 @@ pub struct ClientConfig {
     /// The result of an earlier negotiation with this server. The client tries it first, and
     /// negotiates from the beginning if it proves wrong.
     pub verdict: Option<Verdict>,
-    /// Whether calls of tools take a task as the result: the extension `io.modelcontextprotocol/tasks`
-    /// of 2026-07-28, which the client then declares, and the tasks of 2025-11-25. Such a call stays
-    /// one call: the client asks for the state of the task, puts its questions, and ends with its
-    /// outcome. Its timeout limits each request about the task, and
-    /// [`max_total`](crate::Call::max_total) or the time of the task the whole. The end of a call
-    /// before that cancels the task. Default no: a task is then no valid result.
-    #[cfg_attr(feature = "record", serde(default))]
+    /// Whether calls of tools take a task as the result: the extension
+    /// `io.modelcontextprotocol/tasks` of 2026-07-28, which the client then declares, and the tasks
+    /// of 2025-11-25. Such a call stays one call: the client asks for the state of the task, puts
+    /// its questions, and ends with its outcome. Its timeout limits each request about the task,
+    /// and [`max_total`](crate::Call::max_total) or the time of the task the whole. The end of a
+    /// call before that cancels the task. Default no: a task is then no valid result.
     pub tasks: bool,
     /// Whether a server of 2025-11-25 may make a task of a question: it gets a task at once, and
     /// fetches the answer of the application later. At most 64 at a time. Default no: the answer is
     /// the response.
-    #[cfg_attr(feature = "record", serde(default))]
     pub answer_as_tasks: bool,
     /// Maximum time from a call to its response. `None`: no limit. Default 30 s.
     pub timeout: Option<Duration>,

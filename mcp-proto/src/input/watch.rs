@@ -45,7 +45,6 @@ pub struct Watch {
     pub uris: BTreeSet<String>,
     /// Changes of the tasks with these ids (`taskIds` of the extension
     /// `io.modelcontextprotocol/tasks`). The engines fill it.
-    #[cfg_attr(feature = "record", serde(default))]
     pub(crate) tasks: BTreeSet<String>,
 }
 

@@ -83,8 +83,8 @@ pub struct Tool {
     pub icons: Vec<Icon>,
     /// Its `_meta`.
     pub meta: Object,
-    /// Whether its calls may become tasks. On the wire `execution.taskSupport`, which only 2025-11-25
-    /// has.
+    /// Whether its calls may become tasks. On the wire `execution.taskSupport`, which only
+    /// 2025-11-25 has.
     pub task: TaskSupport,
     /// Whether a call becomes a task before its handler runs. Never sent.
     pub at_once: bool,

@@ -118,10 +118,10 @@ pub struct ServerConfig {
     /// accepts every resource, if [`capabilities`](Self::capabilities) declare that clients can
     /// watch them.
     pub admit_watch: bool,
-    /// Whether the engine has tasks: the extension `io.modelcontextprotocol/tasks` of 2026-07-28, and
-    /// the tasks of 2025-11-25. It declares them, keeps them, and answers the requests about them. A
-    /// router with a tool that supports them ([`Tool::task`](crate::Tool::task)) sets this. Default
-    /// no.
+    /// Whether the engine has tasks: the extension `io.modelcontextprotocol/tasks` of 2026-07-28,
+    /// and the tasks of 2025-11-25. It declares them, keeps them, and answers the requests about
+    /// them. A router with a tool that supports them ([`Tool::task`](crate::Tool::task)) sets this.
+    /// Default no.
     pub tasks: bool,
     /// The time without a message after which the server writes a comment on an event stream. It
     /// keeps proxies from closing the stream as dead. `None`: never. Default 15 s.

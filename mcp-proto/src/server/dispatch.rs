@@ -18,8 +18,8 @@
 //! | the same but `update`, with `tasks/list` and `tasks/result`, on 2025-11-25 | the application | -32600 | the engine responds |
 //! | any other              | the application      | -32600                 | the application     |
 //!
-//! What the server does not declare is answered with -32601, and without [`ServerConfig::tasks`] the
-//! application gets the requests about tasks. If the application decides on the
+//! What the server does not declare is answered with -32601, and without [`ServerConfig::tasks`]
+//! the application gets the requests about tasks. If the application decides on the
 //! resources that clients watch, it receives `resources/subscribe`, and `subscriptions/listen` with
 //! URIs.
 //!

@@ -143,7 +143,8 @@ impl RequestParts {
     }
 
     /// Admits a modern request whose revision is supported. `takes_unasked`: input responses
-    /// without a state count. `has_tasks`: the server has tasks. Nothing of an earlier request enters its context.
+    /// without a state count. `has_tasks`: the server has tasks. Nothing of an earlier request
+    /// enters its context.
     pub(super) fn admit_modern(
         mut self,
         request: Request,
@@ -352,8 +353,8 @@ impl ServerConfig {
         offered
     }
 
-    /// Returns the capabilities with those of tasks, if the server has them. `list` needs admission:
-    /// without it, the server does not know whose tasks it would list.
+    /// Returns the capabilities with those of tasks, if the server has them. `list` needs
+    /// admission: without it, the server does not know whose tasks it would list.
     fn with_tasks(&self, version: ProtocolVersion) -> ServerCapabilities {
         let mut offered = self.capabilities.clone();
         if self.tasks && version.era() == Era::Modern {

@@ -272,7 +272,7 @@ impl Requests {
         self.get(key).is_some_and(|running| matches!(running.place, TaskPlace::Taken(_)))
     }
 
-    /// Starts the next round of a legacy request or of a task, under the key that it got when it asked.
+    /// Starts the next round of a legacy request or of a task, under its key of that round.
     pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;

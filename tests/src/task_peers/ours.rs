@@ -36,23 +36,24 @@ async fn greet(cx: Cx) -> Result<String, ToolError> {
     Ok(format!("hello {}, {is_task}", name.unwrap_or_default()))
 }
 
-/// A server with a tool that asks, and one that runs until it is cancelled. `ended` is called at
-/// the end of that.
-pub fn router(adapter: Adapter, ended: impl Fn() + Send + Sync + 'static) -> Router {
+/// A server with a tool that asks, and one that runs until it is cancelled. `sees` gets true when a
+/// call of that begins, and false when it ends.
+pub fn router(adapter: Adapter, sees: impl Fn(bool) + Send + Sync + 'static) -> Router {
     let long = |name: &str| tool(name).task(TaskSupport::Optional);
     let router = adapter.add_tool(Router::new("tasks", "1"), long("greet"), |cx, _: Nothing| greet(cx));
     router.tool(long("forever").at_once(), move |cx, _: Nothing| {
+        sees(true);
         while !cx.is_cancelled() {
             thread::sleep(Duration::from_millis(1));
         }
-        ended();
+        sees(false);
         Ok("too late")
     })
 }
 
 /// Serves it over standard input and output.
 pub fn serve(adapter: Adapter) -> ExitCode {
-    match adapter.serve_stdio(router(adapter, || ())) {
+    match adapter.serve_stdio(router(adapter, |_| ())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

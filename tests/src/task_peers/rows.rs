@@ -96,7 +96,7 @@ fn cancel(client: &Client) -> Result<(), String> {
 
 /// A client begins a task and is killed. Another process waits for the result.
 fn killed(ground: &Ground, adapter: Adapter) -> Result<String, String> {
-    let server = adapter.serve_http(router(adapter, || ()), "127.0.0.1:0").map_err(|why| why.to_string())?;
+    let server = adapter.serve_http(router(adapter, |_| ()), "127.0.0.1:0").map_err(|why| why.to_string())?;
     let url = format!("http://{}/mcp", server.address());
     let mut command = Command::new(&ground.ours);
     command.args([CLIENT, adapter.name(), &url]).stdin(Stdio::null()).stdout(Stdio::piped());

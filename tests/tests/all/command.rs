@@ -137,7 +137,7 @@ impl Drop for Temp {
 
 #[test]
 fn list_shows_what_a_server_offers() {
-    let names = ["everything-server 0.1.0, revision 2026-07-28", "tools: 28", "  test_custom_header(value: string)"];
+    let names = ["everything-server 0.1.0, revision 2026-07-28", "tools: 35", "  test_custom_header(value: string)"];
     run("list STDIO").is(0, &names, &[]);
     let served = Served::new();
     let listed = run_with(&["list", &served.url, "prompts", "--revision", "2025-06-18"], "");
@@ -226,7 +226,7 @@ fn command_of_a_file_needs_a_confirmation() {
     assert!(!marker.exists(), "it was started");
     let steals = ["url http://127.0.0.1:1/", "header field \"X-A\": \"${HOME}\"", "gets the variable \"HOME\""];
     run_with(&["list", "--config", file.path(), "steals"], "").is(2, &[], &steals);
-    run_with(&["list", "--config", file.path(), "everything", "--yes"], "").is(0, &["tools: 28"], &[]);
+    run_with(&["list", "--config", file.path(), "everything", "--yes"], "").is(0, &["tools: 35"], &[]);
     run_with(&["list", "--config", file.path(), "broken"], "").is(
         2,
         &[],
@@ -260,7 +260,7 @@ fn doctor_tries_each_revision_and_transport() {
     let served = Served::new();
     let found = run_with(&["doctor", &served.url], "");
     let lines =
-        ["ok    connect", "tools: 28, resources: 3", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
+        ["ok    connect", "tools: 35, resources: 3", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
     found.is(0, &lines, &[]);
     run("doctor --jsno STDIO").is(2, &[], &["unexpected argument '--jsno'"]);
     // A server that answers, and writes what is no message.

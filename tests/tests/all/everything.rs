@@ -42,7 +42,8 @@ fn tour(target: impl IntoTarget<mcp_blocking::Given>, policy: Policy) {
     let (say, changed) = mpsc::channel();
     let client = connect(target, policy, say);
     let listed: Vec<String> = client.pages(tools::list()).map(|tool| tool.expect("a tool").name).collect();
-    let mut all: Vec<String> = server::tools::all().into_iter().map(|fixture| fixture.tool.name).collect();
+    let fixtures = server::tools::all().into_iter().chain(server::tasks::all());
+    let mut all: Vec<String> = fixtures.map(|fixture| fixture.tool.name).collect();
     all.sort_unstable();
     assert_eq!(listed, all);
 

@@ -34,7 +34,7 @@ mod adapter {
     }
 
     /// Waits for a call. Returns the call itself if it has not ended.
-    pub(crate) fn wait_for<M: mcp_proto::call::Method, F: FnMut(Progress)>(
+    pub(crate) fn wait_for<M: mcp_proto::call::Method, F: mcp_proto::call::CallListener>(
         mut call: PendingCall<M, F>,
         limit: Duration,
     ) -> Result<Result<M::Output, CallError>, PendingCall<M, F>> {

@@ -27,7 +27,7 @@ fn runs(first: u64, steps: u64) -> Report {
 // covers: B-052, B-053, B-072, B-075, B-110, S0-27, CANC-B-013
 #[test]
 fn runs_under_faults_keep_the_invariants() {
-    let report = runs(1, sized(60_000));
+    let report = runs(1, sized(100_000));
     assert!(report.calls > sized(1000) && report.completed > sized(300), "{report:?}");
     assert_eq!(
         Scenario::missing(&report, sized(20), sized(10) / 5),

@@ -11,10 +11,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Serves it. The sender learns of each end of the tool that never ends by itself.
-fn serve(adapter: Adapter, ended: &Sender<()>) -> Server {
-    let ended = Mutex::new(ended.clone());
-    let router = router(adapter, move || drop(ended.lock().expect("no panic").send(())));
+/// Serves it. The sender learns of each beginning and end of the tool that never ends by itself.
+fn serve(adapter: Adapter, seen: &Sender<bool>) -> Server {
+    let seen = Mutex::new(seen.clone());
+    let router = router(adapter, move |begins| {
+        let _ = seen.lock().expect("no panic").send(begins);
+    });
     adapter.serve_http(router, "127.0.0.1:0").expect("it listens")
 }
 
@@ -42,8 +44,8 @@ fn text(result: &CallToolResult) -> &str {
 #[test]
 fn task_that_asks_is_one_call_in_both_eras() {
     for (of_server, of_client, policy) in pairs() {
-        let (ended, _) = channel();
-        let server = serve(of_server, &ended);
+        let (seen, _) = channel();
+        let server = serve(of_server, &seen);
         let asked = Arc::default();
         let client = connect(of_client, &server, policy, &asked);
         let mut states = Vec::new();
@@ -60,8 +62,8 @@ fn task_that_asks_is_one_call_in_both_eras() {
 #[test]
 fn detached_task_is_continued_by_another_client() {
     for (of_server, of_client, policy) in pairs() {
-        let (ended, _) = channel();
-        let server = serve(of_server, &ended);
+        let (seen, _) = channel();
+        let server = serve(of_server, &seen);
         let asked = Arc::default();
         let client = connect(of_client, &server, policy, &asked);
         let detached = client.call(call("greet", policy).detach()).expect("a result");
@@ -72,7 +74,9 @@ fn detached_task_is_continued_by_another_client() {
         let client = connect(of_client, &server, policy, &asked);
         let greeted = client.call(tasks::attach(handle.clone())).expect("a result");
         assert_eq!(text(&greeted), "hello Ada, true");
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        // The session of 2025-11-25 that ended may have been asked, and taken its answer along.
+        let questions = asked.load(Ordering::Relaxed);
+        assert!(questions == 1 || (policy == Policy::Legacy && questions == 2), "{questions}");
         // The result is kept.
         let again = client.call(tasks::attach(handle.clone())).expect("a result");
         assert_eq!(text(&again), "hello Ada, true");
@@ -87,8 +91,8 @@ fn detached_task_is_continued_by_another_client() {
 #[test]
 fn call_that_is_cancelled_or_dropped_cancels_its_task() {
     for (of_server, of_client, policy) in pairs() {
-        let (ended, ends) = channel();
-        let server = serve(of_server, &ended);
+        let (seen, sees) = channel();
+        let server = serve(of_server, &seen);
         let client = connect(of_client, &server, policy, &Arc::default());
         let (began, begins) = channel();
         let watched = call("forever", policy).on_task(move |_| {
@@ -106,10 +110,19 @@ fn call_that_is_cancelled_or_dropped_cancels_its_task() {
             let outcome = ending.join().expect("no panic");
             assert!(matches!(outcome, Err(CallError::Cancelled { .. })), "{outcome:?}");
         });
-        ends.recv_timeout(Duration::from_secs(10)).expect("the handler sees it");
-        // Its response has not come: it becomes a task later, or is cancelled before.
-        drop(client.start(call("forever", policy)));
-        ends.recv_timeout(Duration::from_secs(10)).expect("the handler sees it");
+        let next = || {
+            sees.recv_timeout(Duration::from_secs(10))
+                .unwrap_or_else(|_| panic!("{of_server:?} {of_client:?} {policy:?}"))
+        };
+        assert_eq!([next(), next()], [true, false]);
+        // Its id may still be on its way: it cancels the task when it comes. A request of
+        // 2026-07-28 that is dropped before its response is cancelled as any other.
+        if policy == Policy::Legacy {
+            let dropped = client.start(call("forever", policy));
+            assert!(next(), "it begins");
+            drop(dropped);
+            assert!(!next(), "and ends");
+        }
         client.close().expect("in order");
         server.stop(Duration::ZERO);
     }
@@ -119,8 +132,8 @@ fn call_that_is_cancelled_or_dropped_cancels_its_task() {
 #[test]
 fn call_of_a_client_without_tasks_is_an_ordinary_one() {
     for (of_server, of_client, policy) in pairs() {
-        let (ended, _) = channel();
-        let server = serve(of_server, &ended);
+        let (seen, _) = channel();
+        let server = serve(of_server, &seen);
         let options = ClientOptions::new()
             .set(move |config| config.policy = policy)
             .on_elicit(|_| ElicitResult::accept(&Object::new().with("name", "Ada")));

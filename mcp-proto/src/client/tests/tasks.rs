@@ -190,7 +190,7 @@ fn task_that_the_server_does_not_know_is_lost() {
 
 // covers: TASKX-C-004
 #[test]
-fn task_that_was_not_declared_or_not_offered_is_an_invalid_result() {
+fn task_that_was_not_offered_is_an_invalid_result() {
     let undeclared = modern_of(ClientConfig { tasks: false, ..config() });
     let unoffered = Rig::ready(ProtocolVersion::V2026_07_28, config());
     for mut rig in [undeclared, unoffered] {

@@ -3,7 +3,6 @@
 
 use super::{Task, TaskHandle};
 use crate::call::{Call, Method, RawResult};
-use crate::input::InputAnswer;
 use crate::model::page::{List, ListElement};
 use crate::model::tools::{CallTool, CallToolResult};
 use crate::rpc::{DecodeError, EncodeError, ErrorObject, Object, RawJson};
@@ -11,6 +10,7 @@ use crate::version::{Era, ProtocolVersion};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Creates a call that waits for the outcome of a task that an earlier call has left: see
 /// [`Call::detach`]. It is as that call after its response: it puts the questions of the task that
@@ -31,11 +31,17 @@ pub fn get(id: &str) -> Call<GetTask> {
 }
 
 /// Creates a call that answers questions of a task (`tasks/update`, 2026-07-28), by the names that
-/// [`TaskState::questions`] has. The server ignores answers to what it does not ask.
-pub fn update<'a>(id: &str, answers: impl IntoIterator<Item = (&'a str, InputAnswer)>) -> Call<UpdateTask> {
+/// [`TaskState::questions`] has. An answer is an [`InputAnswer`](crate::InputAnswer), or its result
+/// as it is on the wire. The server ignores answers to what it does not ask.
+///
+/// Starting the call fails if an answer is an error, which a task cannot get.
+pub fn update<'a, A>(id: &str, answers: impl IntoIterator<Item = (&'a str, A)>) -> Call<UpdateTask>
+where
+    A: TryInto<Object, Error: fmt::Display>,
+{
     let mut responses = Object::new();
     for (name, answer) in answers {
-        match answer.to_object(ProtocolVersion::V2026_07_28) {
+        match answer.try_into() {
             Ok(answer) => responses.set(name, answer),
             Err(e) => {
                 let why = EncodeError::new(format!("the answer to `{name}` is an error: {e}"));

@@ -151,7 +151,7 @@ impl Requests {
         }
     }
 
-    /// Keeps the answers of the rounds before a request became a task, which its handler gets again.
+    /// Keeps the answers of the rounds before a request became a task. Its handler gets them again.
     pub(in crate::server) fn keep_earlier(
         &mut self,
         wire: &mut Wire,

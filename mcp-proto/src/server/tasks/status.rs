@@ -1,4 +1,4 @@
-//! What is told about tasks that have changed.
+//! What clients learn of tasks that have changed.
 
 use super::TaskEntry;
 use crate::exchange::ExchangeId;

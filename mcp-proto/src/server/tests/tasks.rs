@@ -1,4 +1,5 @@
-//! Tasks of 2026-07-28: a request that is answered with one, and everything that clients do with it.
+//! Tasks of 2026-07-28: a request that is answered with one, and everything that clients do with
+//! it.
 
 mod legacy;
 
@@ -59,7 +60,8 @@ impl Bench {
     }
 }
 
-// covers: TASKX-S-001, TASKX-S-007, TASKX-S-008, TASKX-S-010, TASKX-S-015, TASKX-S-016, TASKX-S-038, TASKX-S-040
+// covers: TASKX-S-001, TASKX-S-007, TASKX-S-008, TASKX-S-010, TASKX-S-015, TASKX-S-016,
+// TASKX-S-038, TASKX-S-040
 #[test]
 fn a_request_becomes_a_task_that_keeps_its_result() {
     let mut bench = bench();
@@ -436,7 +438,7 @@ fn listen(id: u32, tasks: &[&str]) -> String {
 
 // covers: TASKX-S-030, TASKX-S-032
 #[test]
-fn a_subscription_is_told_each_state_of_its_tasks() {
+fn a_subscription_gets_each_state_of_its_tasks() {
     let mut bench = bench().open(B);
     let (handed, id) = bench.task(1);
     let said = bench.say(B, &listen(7, &[&id, "unknown"]));

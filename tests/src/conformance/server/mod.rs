@@ -2,7 +2,7 @@
 //! else that it offers.
 
 pub mod offers;
-mod tasks;
+pub mod tasks;
 pub mod tools;
 
 use std::env;

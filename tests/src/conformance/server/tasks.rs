@@ -24,7 +24,7 @@ struct Computation {
 }
 
 /// Returns the tools whose calls become tasks, and one whose calls never do.
-pub(super) fn all() -> Vec<Fixture> {
+pub fn all() -> Vec<Fixture> {
     let schema = json!({
         "type": "object",
         "properties": { "seconds": { "type": "number" }, "label": { "type": "string" } },

@@ -137,6 +137,7 @@ pub struct OptionsOp {
     pub max_total: Option<u64>,
     pub progress: bool,
     pub repeatable: bool,
+    pub as_task: bool,
 }
 
 /// A time limit, in milliseconds.
@@ -319,6 +320,7 @@ impl From<&ClientCommand> for CommandOp {
                     max_total: call.options.max_total.map(millis),
                     progress: call.options.progress,
                     repeatable: call.options.repeatable,
+                    as_task: call.options.as_task,
                 },
             },
             ClientCommand::Cancel(call, reason) => Self::Cancel(call.0, reason.clone()),
@@ -373,6 +375,7 @@ impl CommandOp {
                 call.options.max_total = options.max_total.map(Duration::from_millis);
                 call.options.progress = options.progress;
                 call.options.repeatable = options.repeatable;
+                call.options.as_task = options.as_task;
                 ClientCommand::Call(call)
             }
             Self::Cancel(call, reason) => ClientCommand::Cancel(CallId(*call), reason.clone()),

@@ -192,6 +192,7 @@ fn of_client(event: &client::Event) -> Option<String> {
         Event::Diagnostic(diagnostic) => format!("14 {}", diagnostic.kind.code()),
         Event::Lost { notifications, diagnostics } => format!("15 {notifications} {diagnostics}"),
         Event::PingMissed { waited, in_a_row } => format!("16 {waited:?} {in_a_row}"),
+        Event::Task { call, update } => format!("23 {} {}", call.0, update.task.status.as_str()),
         Event::Elicited(id) => format!("20 {id}"),
         Event::Terminated(why) => match why {
             Termination::Requested => "17".into(),

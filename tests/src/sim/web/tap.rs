@@ -544,8 +544,7 @@ impl Tap {
             return;
         }
         log.answered = true;
-        let kind = message.pointer("/result/resultType");
-        log.asks = kind.is_some_and(|kind| ["input_required", "task"].iter().any(|other| kind == other));
+        log.asks = message.pointer("/result/resultType").is_some_and(|kind| kind == "input_required" || kind == "task");
         self.answered.push(stream);
         if self.log[sent].body["method"] == "initialize"
             && let Some(version) = message.pointer("/result/protocolVersion").and_then(Value::as_str)

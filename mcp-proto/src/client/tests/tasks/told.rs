@@ -80,9 +80,9 @@ fn state_of_no_subscription_or_no_task_changes_nothing() {
     assert_eq!(rig.diagnostics(), [DiagnosticKind::BadSubscription, DiagnosticKind::BadParams]);
 }
 
-// What is told while a request is open is older than its response, or the same.
+// A state that comes while a request is open is older than its response, or the same.
 #[test]
-fn state_that_is_told_during_a_request_waits_for_its_response() {
+fn state_that_comes_during_a_request_waits_for_its_response() {
     let mut rig = modern();
     let call = rig.echo();
     rig.answer(&rig.last_id(), slow());
@@ -96,7 +96,7 @@ fn state_that_is_told_during_a_request_waits_for_its_response() {
 }
 
 #[test]
-fn watch_of_the_application_and_that_of_tasks_are_one_subscription() {
+fn watches_of_the_application_and_of_tasks_are_one() {
     let mut rig = Rig::new(ClientConfig { versions: Versions::new([ProtocolVersion::V2026_07_28]), ..config() });
     rig.open();
     let mut result = discover(&["2026-07-28"]);

@@ -53,7 +53,8 @@ fn the_capability_names_what_the_server_can_do() {
     assert!(!result(&said[0]).object("capabilities").unwrap().contains("tasks"));
 }
 
-// covers: TASKL-B-012, TASKL-B-013, TASKL-B-014, TASKL-B-017, TASKL-B-018, TASKL-B-019, TASKL-B-020, TASKL-B-023, TASKL-B-024
+// covers: TASKL-B-012, TASKL-B-013, TASKL-B-014, TASKL-B-017, TASKL-B-018, TASKL-B-019,
+// TASKL-B-020, TASKL-B-023, TASKL-B-024
 #[test]
 fn a_result_waits_for_the_end_of_its_task() {
     let mut bench = bench();

@@ -10,7 +10,7 @@ use core::fmt;
 use core::time::Duration;
 
 /// A task that outlives its call, and the program too: [`Call::detach`](crate::Call::detach)
-/// returns it, and [`attach`](super::attach) takes it.
+/// returns it, and [`attach`](crate::tasks::attach) takes it.
 ///
 /// It belongs to one server. Keep it as a secret ([`to_json`](Self::to_json)): a server that does
 /// not know its clients gives the result to each that has the id. `Debug` does not show the id.
@@ -111,7 +111,7 @@ impl fmt::Debug for TaskHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tasks::TaskStatus;
+    use crate::call::task::TaskStatus;
     use alloc::format;
 
     fn handle() -> TaskHandle {
