@@ -47,7 +47,7 @@ const session = createTaskSessionFromClient(client, {
     },
 });
 const declaration = { name: cancels ? 'forever' : 'greet', inputSchema: { type: 'object' }, taskSupport: 'optional' };
-const execution = await session.callTool(declaration.name, {}, { declaration, task: 'require' });
+const execution = await session.callTool(declaration.name, {}, { declaration, task: { preference: 'require' } });
 const statuses = new Set();
 if (cancels) await execution.cancel();
 const { outcome } = await execution.settle({

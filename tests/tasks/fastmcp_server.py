@@ -4,20 +4,21 @@ import asyncio
 
 from fastmcp import Context, FastMCP
 from fastmcp_tasks import TasksExtension
-from pydantic import BaseModel
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 server = FastMCP("tasks-fastmcp")
 server.add_extension(TasksExtension())
 
-
-class Name(BaseModel):
-    name: str
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
 @server.tool(task=True)
-async def greet(ctx: Context) -> str:
-    answer = await ctx.elicit("What is your name?", Name)
-    return f"hello {answer.data.name}" if answer.action == "accept" else "no name"
+async def greet(ctx: Context) -> str | InputRequiredResult:
+    answer = (ctx.input_responses or {}).get("who")
+    if answer is None:
+        params = ElicitRequestFormParams(message="What is your name?", requested_schema=SCHEMA)
+        return InputRequiredResult(input_requests={"who": ElicitRequest(params=params)})
+    return f"hello {answer.content['name']}"
 
 
 @server.tool(task=True)

@@ -42,6 +42,9 @@ pub(in crate::server) struct TaskEntry {
     pub(in crate::server) changes: u64,
     /// The change that its session was told of: that of its creation by the response itself.
     pub(super) told: u64,
+    /// Whether a client of 2025-11-25 has asked for its state, and can tell that a question is of
+    /// the task.
+    pub(super) is_known: bool,
 }
 
 /// What happens in a task.
@@ -160,6 +163,7 @@ impl TaskEntry {
             weight: 0,
             changes: 1,
             told: 1,
+            is_known: false,
         }
     }
 

@@ -31,7 +31,10 @@ impl Server {
         params: &Object,
     ) -> Option<Result<Object, ErrorReply>> {
         match method {
-            GET => Some(self.task_of(x, params).map(|(_, task)| task)),
+            GET => Some(self.task_of(x, params).map(|(key, task)| {
+                self.wire.env.tasks.becomes_known(key);
+                task
+            })),
             // Without admission the server does not know whose tasks it would list.
             LIST if self.shared.config.admit => Some(self.list_tasks(x, params)),
             CANCEL => Some(self.task_of(x, params).and_then(|(key, _)| self.cancel_legacy_task(key))),
@@ -109,10 +112,12 @@ impl Requests {
     }
 
     /// Sends the questions of a task that no client can see: on a request that waits for its
-    /// result, or else to the session that has created it, if that can be reached now.
+    /// result, or else to the session that has created it, if that can be reached now. A client
+    /// that has not yet asked for the task takes a question for one of something else, and answers
+    /// it by itself.
     pub(super) fn send_task_questions(&mut self, wire: &mut Wire, key: TaskKey) {
         let waiting = self.waiting_for(key).into_iter().map(|(_, _, reply_to)| reply_to);
-        let own = wire.env.tasks.get(key).map(|task| ReplyTo::Task(task.session));
+        let own = wire.env.tasks.get(key).filter(|task| task.is_known).map(|task| ReplyTo::Task(task.session));
         let Some(to) = waiting.chain(own).find(|to| wire.session_of(*to).is_some() && wire.carries_questions(*to))
         else {
             return;

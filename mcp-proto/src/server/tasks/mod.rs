@@ -76,6 +76,14 @@ impl Tasks {
         self.changed.insert(key);
     }
 
+    /// A client of 2025-11-25 has asked for the state of a task: it can be asked its questions.
+    fn becomes_known(&mut self, key: TaskKey) {
+        if let Some(task) = self.table.get_mut(&key).filter(|task| !task.is_known) {
+            task.is_known = true;
+            self.changed.insert(key);
+        }
+    }
+
     /// Returns the tasks, the oldest first.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (TaskKey, &TaskEntry)> {
         self.table.iter().map(|(key, task)| (*key, task))

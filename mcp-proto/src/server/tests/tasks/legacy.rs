@@ -113,22 +113,26 @@ fn a_cancelled_task_stays_cancelled() {
 
 // covers: TASKL-B-023, TASKL-B-026, TASKL-B-015
 #[test]
-fn the_questions_of_a_task_are_requests_to_its_session() {
-    let mut bench = bench();
-    let (handed, id) = bench.legacy_task("1");
-    bench.answer(handed.0, ask("one"));
-    let said = bench.heard(A);
-    assert!(said.iter().any(|line| line.contains("input_required")), "{said:?}");
-    let asked = said.iter().find(|line| line.contains("elicitation/create")).unwrap();
-    assert!(asked.contains("io.modelcontextprotocol/related-task") && asked.contains(&id), "{asked}");
-    assert_eq!(bench.legacy_get(&id).str("status").as_deref(), Some("input_required"));
-    // It is not asked again where it can still be seen.
-    assert_eq!(bench.say(A, &named("2", "tasks/result", &id)), [""; 0]);
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ACCEPTED}}}"#);
-    let (responder, incoming) = bench.request(A, &answer);
-    assert!(incoming.inputs.contains_key("one"));
-    bench.complete(responder, "{}");
-    assert!(bench.heard(A).iter().any(|line| line.contains(r#""id":2"#)));
+fn the_questions_of_a_task_wait_for_a_client_that_knows_it() {
+    for method in ["tasks/get", "tasks/result"] {
+        let mut bench = bench();
+        let (handed, id) = bench.legacy_task("1");
+        bench.answer(handed.0, ask("one"));
+        let said = bench.heard(A);
+        assert!(said.iter().any(|line| line.contains("input_required")), "{said:?}");
+        assert!(!said.iter().any(|line| line.contains("elicitation/create")), "{said:?}");
+        let said = bench.say(A, &named("2", method, &id));
+        let asked = said.last().unwrap();
+        assert!(asked.contains("elicitation/create"), "after the state: {said:?}");
+        assert!(asked.contains("io.modelcontextprotocol/related-task") && asked.contains(&id), "{asked}");
+        // It is not asked again where it can still be seen.
+        assert_eq!(bench.say(A, &named("3", "tasks/result", &id)), [""; 0]);
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{ACCEPTED}}}"#);
+        let (responder, incoming) = bench.request(A, &answer);
+        assert!(incoming.inputs.contains_key("one"));
+        bench.complete(responder, "{}");
+        assert!(bench.heard(A).iter().any(|line| line.contains(r#""id":3"#)));
+    }
 }
 
 // covers: TASKL-B-026, TASKL-B-027
