@@ -92,7 +92,7 @@ impl Rig {
     }
 }
 
-// covers: TASKX-C-003, TASKX-C-014, META-B-020
+// covers: TASKX-C-003, TASKX-C-014
 #[test]
 fn call_that_becomes_a_task_ends_with_its_result() {
     let mut rig = modern();

@@ -93,7 +93,7 @@ const MUST_2025: [&str; 33] = [
 ];
 
 /// Required scenarios of a server of 2026-07-28.
-const MUST_2026: [&str; 40] = [
+const MUST_2026: [&str; 49] = [
     "server-stateless",
     "tools-list",
     "tools-call-simple-text",
@@ -134,6 +134,15 @@ const MUST_2026: [&str; 40] = [
     "resources-read-text",
     "resources-templates-read",
     "sep-2164-resource-not-found",
+    "tasks-lifecycle",
+    "tasks-capability-negotiation",
+    "tasks-wire-fields",
+    "tasks-request-state-removal",
+    "tasks-mrtr-input",
+    "tasks-mrtr-composition",
+    "tasks-request-headers",
+    "tasks-required-task-error",
+    "tasks-dispatch-and-envelope",
 ];
 
 fn listed(lines: &[(&str, &str)]) -> Vec<Expected> {
