@@ -2,6 +2,7 @@
 //! it.
 
 mod legacy;
+mod sequences;
 
 use super::*;
 use crate::input::Admission;
