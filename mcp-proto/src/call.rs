@@ -14,6 +14,7 @@ pub use skipped::{SkippedElement, SkippedList};
 
 use crate::error::CallError;
 use crate::rpc::{DecodeError, EncodeError, Object, RawJson, ToObject};
+use crate::trace_context::TraceContext;
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -218,6 +219,19 @@ impl<M: Method> Call<M> {
     pub(crate) fn change(mut self, change: impl FnOnce(&mut Object)) -> Self {
         if let Ok(params) = &mut self.raw.params {
             change(params);
+        }
+        self
+    }
+
+    /// Makes the request a part of a trace: its server finds the context in `_meta`
+    /// ([`Cx::trace`](crate::Cx::trace)). It has the parent that the context names: give it the id
+    /// of the span of this call.
+    #[must_use]
+    pub fn trace(mut self, trace: &TraceContext) -> Self {
+        if let Ok(params) = &mut self.raw.params {
+            let mut meta = params.optional_object("_meta").ok().flatten().unwrap_or_default();
+            trace.write(&mut meta);
+            params.set("_meta", meta);
         }
         self
     }

@@ -154,6 +154,7 @@ mod short_queue;
 mod short_set;
 pub mod stats;
 pub mod time;
+mod trace_context;
 pub mod version;
 pub mod wired;
 
@@ -184,6 +185,7 @@ pub use route::{
 pub use rpc::{ErrorObject, Object, RawJson};
 pub use server::{Server, ServerCommands, ServerConfig};
 pub use time::Instant;
+pub use trace_context::TraceContext;
 pub use version::{Era, ProtocolVersion, Versions};
 
 /// Sizes of large inputs in tests.

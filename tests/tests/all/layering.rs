@@ -4,7 +4,7 @@ use crate::checked_sources::{adapters, core, module, none_found};
 use mcp_tests::sources::Source;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 31] = [
+const ORDER: [&str; 32] = [
     "time",
     "short_map",
     "short_queue",
@@ -15,6 +15,7 @@ const ORDER: [&str; 31] = [
     "http_support",
     "redact",
     "rpc",
+    "trace_context",
     "schema",
     "version",
     "exchange",
