@@ -153,8 +153,8 @@ pub use mcp_proto::{
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,
-    ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, Watch, WireMessage, completion, custom, ping,
-    prompt, prompts, resource, resources, tasks, template, tool, tools,
+    ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, completion,
+    custom, ping, prompt, prompts, resource, resources, tasks, template, tool, tools,
 };
 pub use mcp_supervisor::front::SupervisorOptions;
 pub use mcp_supervisor::{self, config_file};

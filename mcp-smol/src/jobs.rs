@@ -2,6 +2,8 @@
 
 use crate::driver::Driver;
 use mcp_driver::{AsyncJob, Job, JobResult, RouteTask, Spawn, Task};
+use mcp_proto::input::Outcome;
+use mcp_proto::route::{BlockingCall, BoxFuture};
 use smol::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -52,6 +54,11 @@ impl Jobs {
             Poll::Pending => self.spawn(async { finish(job.await) }),
         }
     }
+}
+
+/// Runs a handler that may block, on the blocking pool.
+pub(crate) fn block(run: BlockingCall) -> BoxFuture<Outcome> {
+    Box::pin(smol::unblock(run))
 }
 
 /// Serializes a result, and passes it to the engine.

@@ -136,8 +136,8 @@ pub use mcp_proto::{
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
     Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo,
-    TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, Watch, WireMessage, completion, custom, ping, prompt,
-    prompts, resource, resources, tasks, template, tools,
+    TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, completion, custom, ping,
+    prompt, prompts, resource, resources, tasks, template, tools,
 };
 pub use mcp_supervisor::front::SupervisorOptions;
 pub use mcp_supervisor::{self, config_file};

@@ -3,7 +3,7 @@
 
 use crate::clock::{Alarm, after, delay};
 use crate::connection::ConnectionTask;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, block};
 use crate::stdio::stream;
 use crate::stream::Stream;
 use crate::sync::{Mutex, lock};
@@ -77,7 +77,7 @@ async fn serve_pair(service: Service, stream: Stream) -> io::Result<()> {
     let inside = Arc::new(Executor::new());
     // Weak, since its tasks hold this.
     let executor = Arc::downgrade(&inside);
-    let (server, driving) = mcp_driver::Server::begin(service.router, service.options, delay)?;
+    let (server, driving) = mcp_driver::Server::begin(service.router, service.options.block_with(block), delay)?;
     let jobs = Jobs::new(Arc::new(move |task| {
         if let Some(executor) = executor.upgrade() {
             executor.spawn(task).detach();
@@ -173,7 +173,8 @@ impl Server {
     /// The operating system provides no random bytes.
     pub fn new(router: Router, options: ServerOptions) -> io::Result<Self> {
         let spawn = options.spawn().cloned().unwrap_or_else(|| Arc::new(crate::sync::spawn) as Arc<Spawn>);
-        let (jobs, (server, driving)) = (Jobs::new(spawn), mcp_driver::Server::begin(router, options, delay)?);
+        let (jobs, (server, driving)) =
+            (Jobs::new(spawn), mcp_driver::Server::begin(router, options.block_with(block), delay)?);
         jobs.spawn(drive(driving, jobs.clone()));
         Ok(Self { server, jobs, address: Arc::default() })
     }

@@ -97,7 +97,7 @@ pub use launcher::find_launcher;
 #[cfg(feature = "auth")]
 pub use login::{Browsed, FileStore, MemoryStore, OAuth, TokenStore};
 pub use mailbox::Mailbox;
-pub use options::{EventCallback, ServerOptions, Service, Spawn};
+pub use options::{Block, EventCallback, ServerOptions, Service, Spawn};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use os::WakeableWait;
 #[cfg(shuttle)]

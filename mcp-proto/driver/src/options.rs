@@ -19,8 +19,9 @@ use core::mem::take;
 use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::exchange::{Peer, RequestHead};
 use mcp_proto::hook::{Denial, MessageHook, WireMessage};
+use mcp_proto::input::Outcome;
 use mcp_proto::input::{Admission, AdmitToken, ServerCommand};
-use mcp_proto::route::{BoxFuture, Router};
+use mcp_proto::route::{BlockingCall, BoxFuture, Router, block_here};
 use mcp_proto::server::{Event, ServerConfig};
 #[cfg(feature = "auth")]
 use std::io;
@@ -41,6 +42,7 @@ pub struct ServerOptions {
     #[cfg(feature = "auth")]
     fetching: Mutex<ClientOptions>,
     spawn: Option<Arc<Spawn>>,
+    pub(super) block: Block,
 }
 
 /// A router with the options of its server. A [`Router`] converts to one with the defaults.
@@ -69,6 +71,9 @@ pub type EventCallback = Box<dyn FnMut(Event) + Send>;
 
 /// Runs a task on the executor of the application, or drops it.
 pub type Spawn = dyn Fn(BoxFuture<()>) + Send + Sync;
+
+/// Runs a handler that may block within a future: see [`ServerOptions::block_with`].
+pub type Block = fn(BlockingCall) -> BoxFuture<Outcome>;
 
 type Admit = dyn Fn(Option<&RequestHead>, &Peer) -> Admission + Send + Sync;
 type AdmitAsync = dyn Fn(Option<Arc<RequestHead>>, Peer) -> BoxFuture<Admission> + Send + Sync;
@@ -102,6 +107,7 @@ impl Default for ServerOptions {
             #[cfg(feature = "auth")]
             fetching: Mutex::default(),
             spawn: None,
+            block: block_here,
         }
     }
 }
@@ -248,6 +254,14 @@ impl ServerOptions {
     /// adapter runs them: mcp-smol on smol's global executor, mcp-blocking on its own threads.
     pub fn on_executor(mut self, spawn: impl Fn(BoxFuture<()>) + Send + Sync + 'static) -> Self {
         self.spawn = Some(Arc::new(spawn));
+        self
+    }
+
+    /// Sets how a handler that may block runs within the future of
+    /// [`Router::around_async`](mcp_proto::Router::around_async). By default it blocks the thread
+    /// that polls the future, which a driver on threads expects. A driver with an executor sets it.
+    pub fn block_with(mut self, block: Block) -> Self {
+        self.block = block;
         self
     }
 

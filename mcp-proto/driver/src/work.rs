@@ -1,14 +1,14 @@
 //! A request or an admission of a server on its way to a callback of the application.
 
 use super::job::{Cancel, Failure, Job, JobKind, JobWatch, Promise, Recipient, ServerLink};
-use super::options::ServerOptions;
+use super::options::{Block, ServerOptions};
 use super::shared_router::SharedRouter;
 use alloc::sync::Arc;
 use core::fmt;
 use mcp_proto::error::Refusal;
 use mcp_proto::exchange::RequestHead;
 use mcp_proto::input::{Admission, AdmitToken, Note, Outcome, RequestKey, ServerCommand};
-use mcp_proto::route::{BadReplacement, Cx, Handler, Port, RouteResult, Router};
+use mcp_proto::route::{BadReplacement, BlockingCall, BoxFuture, Cx, Handler, Port, RouteResult, Router};
 use mcp_proto::server::{IncomingRequest, Responder};
 
 /// A request, or an admission, that is to be routed. Dropping it answers with an error.
@@ -62,13 +62,13 @@ impl Work {
     /// [locks](super#locks). An admission without a callback is refused.
     pub fn route(self, router: &SharedRouter, options: &ServerOptions) -> Option<Job> {
         match self.0 {
-            WorkKind::Request(promise, incoming) => handle(promise, incoming, router),
+            WorkKind::Request(promise, incoming) => handle(promise, incoming, router, options.block),
             WorkKind::Admission(promise, head) => options.admit(promise, head),
         }
     }
 }
 
-fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &SharedRouter) -> Option<Job> {
+fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &SharedRouter, block: Block) -> Option<Job> {
     let (responder, link, cancel) = promise.into_parts()?;
     match router.get().route(responder, incoming) {
         RouteResult::Answer(answer) => {
@@ -78,7 +78,7 @@ fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &Share
         }
         RouteResult::Handle { handler, invocation, responder } => {
             let (key, router) = (responder.key(), router.clone());
-            let port = RequestPort { key, link: Arc::clone(&link), cancel: Arc::clone(&cancel), router };
+            let port = RequestPort { key, link: Arc::clone(&link), cancel: Arc::clone(&cancel), router, block };
             let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(responder, link, cancel));
             match handler {
                 Handler::Sync(f) => Some(Job::sync(promise, move || f(&cx))),
@@ -129,6 +129,7 @@ struct RequestPort {
     link: ServerLink,
     cancel: Arc<Cancel>,
     router: SharedRouter,
+    block: Block,
 }
 
 impl Port for RequestPort {
@@ -148,6 +149,10 @@ impl Port for RequestPort {
         let changes = self.router.update(change)?.into_iter();
         changes.for_each(|change| self.command(ServerCommand::Publish(change)));
         Ok(())
+    }
+
+    fn block(&self, run: BlockingCall) -> BoxFuture<Outcome> {
+        (self.block)(run)
     }
 
     fn is_cancelled(&self) -> bool {

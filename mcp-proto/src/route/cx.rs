@@ -2,6 +2,7 @@
 
 mod ask;
 
+use super::handler::BoxFuture;
 use super::output::{IntoOutput, ToolError};
 use super::target::{HandlerTarget, ListTarget};
 use super::{BadReplacement, Router};
@@ -16,7 +17,11 @@ use crate::model::tasks::TaskOptions;
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{Context, IncomingRequest, RequestState, TaskSlot};
+use crate::time::Instant;
+use crate::trace_context::TraceContext;
 use crate::version::{Era, ProtocolVersion};
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -35,16 +40,27 @@ pub struct Invocation {
     target: HandlerTarget,
     /// What it becomes before the handler runs.
     begins_as: Option<TaskOptions>,
+    received_at: Instant,
 }
 
 impl Invocation {
     pub(super) const fn new(incoming: IncomingRequest, target: HandlerTarget, arguments: RawJson) -> Self {
-        Self { incoming, arguments, target, begins_as: None }
+        Self { incoming, arguments, target, begins_as: None, received_at: Instant::ZERO }
     }
 
     /// Makes it a task before the handler runs.
     pub(super) fn beginning_as(self, begins_as: Option<TaskOptions>) -> Self {
         Self { begins_as, ..self }
+    }
+
+    /// Takes what it becomes before the handler runs, for another to do it.
+    pub(super) fn take_beginning(&mut self) -> Option<TaskOptions> {
+        self.begins_as.take()
+    }
+
+    /// Sets the time at which the engine got the request.
+    pub(super) fn received_at(self, received_at: Instant) -> Self {
+        Self { received_at, ..self }
     }
 
     /// Creates one whose arguments are the params.
@@ -85,8 +101,21 @@ pub trait Port: Send + Sync {
         let _ = change;
         Err(BadReplacement::Unsupported)
     }
+    /// Runs a function that may block, within a future of this driver. The default runs it where
+    /// the future is polled: right for a driver that polls futures on threads that may wait.
+    fn block(&self, run: BlockingCall) -> BoxFuture<Outcome> {
+        block_here(run)
+    }
     /// Returns whether the request was cancelled.
     fn is_cancelled(&self) -> bool;
+}
+
+/// A handler that may block, for [`Port::block`].
+pub type BlockingCall = Box<dyn FnOnce() -> Outcome + Send>;
+
+/// Runs a handler that may block where its future is polled: the default of [`Port::block`].
+pub fn block_here(run: BlockingCall) -> BoxFuture<Outcome> {
+    Box::pin(async move { run() })
 }
 
 /// The context of a handler. Cheap to clone.
@@ -166,6 +195,47 @@ impl Cx {
     /// Returns the peer, the revision and the session of the request.
     pub fn context(&self) -> &Context {
         self.invocation.context()
+    }
+
+    /// Returns the method of the request.
+    pub fn method(&self) -> &str {
+        &self.invocation.incoming.method
+    }
+
+    /// Returns what the request is about: the name of the tool or the prompt, the URI of the
+    /// resource, or the name or URI of what is completed. `None` for a list, and for a method of
+    /// the application.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        let params = &self.invocation.incoming.params;
+        match self.target() {
+            HandlerTarget::Tool => params.str("name"),
+            HandlerTarget::Prompt(prompt) => Some(Cow::Borrowed(&prompt.name)),
+            HandlerTarget::Resource(resource) => Some(Cow::Borrowed(&resource.uri)),
+            HandlerTarget::Completion(_) => {
+                let of = params.object("ref").ok()?;
+                of.str("name").or_else(|| of.str("uri")).map(|name| Cow::Owned(name.into_owned()))
+            }
+            HandlerTarget::Method | HandlerTarget::List(_) | HandlerTarget::Router => None,
+        }
+    }
+
+    /// Returns the place of the request in a trace, if its client says so in a valid form.
+    pub fn trace(&self) -> Option<TraceContext> {
+        TraceContext::read(self.meta())
+    }
+
+    /// Returns when the engine got the request, in its own time.
+    pub fn received_at(&self) -> Instant {
+        self.invocation.received_at
+    }
+
+    /// Returns a text that tells where the request comes from.
+    pub(super) fn source(&self) -> String {
+        self.invocation.incoming.source()
+    }
+
+    pub(super) fn port(&self) -> &Arc<dyn Port> {
+        &self.port
     }
 
     /// Returns what the verified token of the client says: who it is, and what it may do. `None` if

@@ -2,6 +2,7 @@
 //! handler that the driver runs. A router runs nothing itself, holds no state between requests, and
 //! can serve any number of connections at once.
 
+mod around;
 mod completion;
 mod cx;
 mod handler;
@@ -9,6 +10,7 @@ mod mirrored;
 mod output;
 mod pages;
 mod prompts;
+mod rate_limit;
 mod replace;
 mod resources;
 mod scopes;
@@ -22,14 +24,17 @@ mod watch;
 mod tests;
 
 pub use crate::model::tools::IntoSchema;
-pub use cx::{Cx, Invocation, Port};
+pub use around::{Before, Next};
+pub use cx::{BlockingCall, Cx, Invocation, Port, block_here};
 pub use handler::{AsyncHandlerFn, BoxFuture, Callback, Handler, HandlerFn, MaybeFuture};
 pub use output::{IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, ToolError};
 pub use prompts::prompt;
+pub use rate_limit::{Key, Rate, RateLimit};
 pub use replace::BadReplacement;
 pub use resources::{resource, template};
 pub use tools::tool;
 
+use self::around::Layers;
 use self::completion::Completions;
 use self::prompts::Prompts;
 use self::resources::ResourceTable;
@@ -42,6 +47,7 @@ use crate::model::lifecycle::Implementation;
 use crate::rpc::{ErrorObject, Object, RawJson, code};
 use crate::server::{IncomingRequest, Responder, ServerConfig};
 use crate::version::Era;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -124,6 +130,7 @@ struct Offer {
     completions: Completions,
     methods: BTreeMap<String, Handler>,
     on_watch: Option<OnWatch>,
+    layers: Layers,
     /// Whether functions that are added return at once.
     is_inline: bool,
     /// Whether lists leave out what their client may not use.
@@ -172,6 +179,7 @@ impl Router {
             completions: Completions::default(),
             methods: BTreeMap::new(),
             on_watch: None,
+            layers: Layers::default(),
             is_inline: false,
             hides_unscoped: false,
         }))
@@ -254,6 +262,71 @@ impl Router {
         router
     }
 
+    /// Adds a function that decides on every request before its handler runs: it may refuse it. It
+    /// sees the [method](Cx::method), the [name](Cx::name) of what is called or read, and the
+    /// principal ([`Cx::context`]). It runs at each entry of a handler, also with the answers that
+    /// it has asked for ([`Cx::round`]).
+    ///
+    /// The functions of `before`, [`after`](Self::after) and [`around_async`](Self::around_async)
+    /// surround each other in the order in which they are added, the first outermost, and all
+    /// handlers, whether these are added before or after them. A request that the router refuses
+    /// itself does not reach them: of an unknown tool, with arguments of another shape, or without
+    /// a scope.
+    ///
+    /// A handler that is [inline](Self::inline) stays so only if all functions around it are.
+    ///
+    /// ```
+    /// # use mcp_proto::{Router, tool};
+    /// let router = Router::new("shop", "1.0")
+    ///     .before(|cx: &mcp_proto::Cx| match cx.context().principal {
+    ///         None if cx.method() == "tools/call" => Err("log in first".into()),
+    ///         _ => Ok(()),
+    ///     })
+    ///     .tool(tool("buy"), |_cx, ()| Ok("bought"));
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub fn before(mut self, f: impl Before) -> Self {
+        let offer = self.edit();
+        offer.layers.before(f, offer.is_inline);
+        self
+    }
+
+    /// Adds a function that sees every outcome before it is sent, and may change it: see
+    /// [`before`](Self::before). A question to the user is an outcome too
+    /// ([`Outcome::NeedInput`]).
+    #[must_use]
+    pub fn after(mut self, f: impl Fn(&Cx, &mut Outcome) + Send + Sync + 'static) -> Self {
+        let offer = self.edit();
+        offer.layers.after(Arc::new(f), offer.is_inline);
+        self
+    }
+
+    /// Adds an async function around every handler: see [`before`](Self::before). It runs the rest
+    /// of the way with [`Next::run`], or answers by itself. All handlers then run in a future: one
+    /// that may block does so where [`Port::block`] lets it.
+    ///
+    /// ```
+    /// # use mcp_proto::{Router, tool};
+    /// let router = Router::new("calc", "1.0")
+    ///     .around_async(|cx, next| async move {
+    ///         let outcome = next.run(cx).await;
+    ///         // A span ends here.
+    ///         outcome
+    ///     })
+    ///     .tool(tool("one"), |_cx, ()| Ok("1"));
+    /// # drop(router);
+    /// ```
+    #[must_use]
+    pub fn around_async<F, R>(mut self, f: F) -> Self
+    where
+        F: Fn(Cx, Next) -> R + Send + Sync + 'static,
+        R: Future<Output = Outcome> + Send + 'static,
+    {
+        self.edit().layers.around(Arc::new(move |cx, next| Box::pin(f(cx, next))));
+        self
+    }
+
     /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
     /// `tools`, `resources`, `prompts` and `completions` if there are any.
     pub fn config(&self) -> ServerConfig {
@@ -286,6 +359,7 @@ impl Router {
             responder.open(&mut incoming)?;
             Ok(found)
         });
+        let own;
         let (handler, invocation) = match opened {
             Ok(Resolution::Tool(ToolEntry { tool, handler, schemas, .. }, arguments)) => {
                 let version = responder.version();
@@ -311,11 +385,21 @@ impl Router {
             Ok(Resolution::WithArguments(handler, target, arguments)) => {
                 (handler, Invocation::new(incoming, target, arguments))
             }
-            Ok(Resolution::Result(result)) => return RouteResult::Answer(responder.write(Outcome::Complete(result))),
+            Ok(Resolution::Result(result)) if router.0.layers.are_none() => {
+                return RouteResult::Answer(responder.write(Outcome::Complete(result)));
+            }
+            Ok(Resolution::Result(result)) => {
+                own = Handler::inline(move |_| Outcome::Complete(result.clone()));
+                (&own, Invocation::of_params(incoming, HandlerTarget::Router))
+            }
             Err(RouteRefusal::Error(error)) => return RouteResult::Answer(responder.write(Outcome::Error(error))),
             Err(RouteRefusal::Scope(scopes)) => return RouteResult::Answer(responder.deny(scopes)),
         };
-        let handler = handler.clone();
+        let (handler, invocation) = match router.0.layers.are_none() {
+            true => (handler.clone(), invocation),
+            false => router.0.layers.wrap(handler.clone(), invocation),
+        };
+        let invocation = invocation.received_at(responder.received_at());
         responder.keep_router(|| Arc::clone(&router.0) as _);
         RouteResult::Handle { handler, invocation, responder }
     }

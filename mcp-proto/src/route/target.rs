@@ -21,6 +21,8 @@ pub(super) enum HandlerTarget {
     Completion(Box<CompletionTarget>),
     /// `resources/list` or `prompts/list`, beyond what is registered.
     List(Box<ListTarget>),
+    /// What the router answers itself.
+    Router,
 }
 
 /// The resource that is read.

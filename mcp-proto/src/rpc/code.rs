@@ -19,5 +19,8 @@ pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 pub const HEADER_MISMATCH: i64 = -32020;
 /// 2026-07-28: the request needs a client capability that it did not declare.
 pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+/// The client has made too many requests: see [`RateLimit`](crate::route::RateLimit). Over HTTP it
+/// is the status too.
+pub const TOO_MANY_REQUESTS: i64 = 429;
 /// 2026-07-28: the requested revision is not supported.
 pub const UNSUPPORTED_VERSION: i64 = -32022;

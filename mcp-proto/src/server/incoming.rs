@@ -13,6 +13,7 @@ use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
@@ -92,6 +93,18 @@ impl IncomingRequest {
             (Some(_), _) => TaskOffer::Place,
             (None, true) => TaskOffer::Full,
             (None, false) => TaskOffer::None,
+        }
+    }
+
+    /// Returns a text that tells where the request comes from: its address, or else its session or
+    /// its connection.
+    pub(crate) fn source(&self) -> String {
+        let Context { peer, session, .. } = &self.context;
+        let address = self.origin.as_ref().and_then(|origin| origin.shared.config.address_of(peer));
+        match (address, session) {
+            (Some(address), _) => format!("{address}"),
+            (None, Some(session)) => format!("{session:?}"),
+            (None, None) => format!("{:?}", peer.connection),
         }
     }
 

@@ -151,7 +151,7 @@ impl Responder {
             state,
         };
         let sealed =
-            seal::seal(&self.binding(), self.received_at.saturating_add(limits.state_lifetime.as_secs()), &memory);
+            seal::seal(&self.binding(), self.received_unix().saturating_add(limits.state_lifetime.as_secs()), &memory);
         if sealed.len() > limits.max_state {
             return self.refused(InputRefusal::Limit("what the request remembers is larger than the limit"));
         }

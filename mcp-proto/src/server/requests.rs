@@ -235,7 +235,7 @@ impl Requests {
             env.timers.set(ServerTimer::Handler(key), Some(env.now + left));
         }
         let seals = running.version.era() == Era::Modern && may_ask(&incoming.method);
-        let received_at = env.now.unix(self.shared.config.origin_unix).as_secs();
+        let received_at = u64::try_from(env.now.since_origin().as_micros()).unwrap_or(u64::MAX);
         let responder = Responder {
             key,
             origin: incoming.origin.as_ref().map_or(key, |origin| origin.key),

@@ -16,6 +16,7 @@ use crate::model::elicitation::ElicitRequest;
 use crate::model::lifecycle::{CacheHints, meta};
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::schema::Checker;
+use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -26,6 +27,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::any::Any;
 use core::fmt;
+use core::time::Duration;
 use hmac_sha256::HMAC;
 
 /// The data that the responders of an engine share.
@@ -140,7 +142,7 @@ pub struct Responder {
     pub(super) task: Option<TaskSlot>,
     /// The input responses of those rounds.
     pub(super) inputs: Inputs,
-    /// The time of the request, in Unix seconds.
+    /// The time of the request, in microseconds since the origin.
     pub(super) received_at: u64,
     /// The error in the input responses that it brings. It is reported once the method is known.
     pub(super) fault: Option<Box<ErrorObject>>,
@@ -238,6 +240,16 @@ impl Responder {
         Answer { key: self.key, what: RequestAnswer::Denied { bytes, code: error.code, scopes } }
     }
 
+    /// Returns when the engine got the request.
+    pub(crate) const fn received_at(&self) -> Instant {
+        Instant::new(Duration::from_micros(self.received_at))
+    }
+
+    /// Returns the same in Unix seconds.
+    pub(super) fn received_unix(&self) -> u64 {
+        self.received_at().unix(self.shared.config.origin_unix).as_secs()
+    }
+
     /// Serialises an outcome. Give the answer to
     /// [`Server::respond`](super::ServerCommands::respond).
     ///
@@ -323,7 +335,7 @@ impl Responder {
         if sealed.len() > self.shared.config.limits.server.max_state {
             return Err("larger than the limit");
         }
-        seal::open(&self.binding(), self.received_at, sealed)
+        seal::open(&self.binding(), self.received_unix(), sealed)
     }
 
     pub(super) fn binding(&self) -> seal::StateBinding<'_> {

@@ -2,6 +2,7 @@
 //! The tests of the crates from outside that take no more than seconds each.
 
 mod api;
+mod around;
 mod both;
 #[cfg(unix)]
 mod canaries;

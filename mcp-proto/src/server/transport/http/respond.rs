@@ -3,11 +3,12 @@
 use super::{Http, ResponseStage};
 use crate::error::DiagnosticKind;
 use crate::exchange::{BadRequest, Body, ExchangeId, Headers, Outbound, ResponseHead};
-use crate::rpc::{ErrorObject, Id, code, error_response};
+use crate::rpc::{ErrorObject, Id, Message, Object, Payload, Response, code, error_response, parse};
 use crate::server::Output;
 use crate::server::env::ServerEnv;
 use crate::server::keys::ServerTimer;
 use crate::server::response::ErrorReply;
+use alloc::format;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::time::Duration;
@@ -196,6 +197,19 @@ pub(super) const fn status_of(code: Option<i64>) -> u16 {
         Some(code::METHOD_NOT_FOUND) => 404,
         Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_VERSION) => 400,
         _ => 200,
+    }
+}
+
+/// Returns the field `Retry-After` for the error `429`, if that says when.
+pub(super) fn retry_after(error: &Bytes) -> Headers {
+    let data = match parse(error.clone(), u32::MAX) {
+        Ok(Message::Response(Response { payload: Payload::Error(error), .. })) => error.data,
+        Ok(_) | Err(_) => None,
+    };
+    let data = data.and_then(|data| Object::read(&data).ok());
+    match data.and_then(|data| data.optional::<u64>("retryAfterMs").ok().flatten()) {
+        Some(millis) => Headers::new().with("Retry-After", format!("{}", millis.div_ceil(1000).max(1))),
+        None => Headers::new(),
     }
 }
 

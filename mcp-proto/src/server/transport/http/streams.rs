@@ -11,12 +11,13 @@ pub(in crate::server) use response::ResponseStream;
 
 use super::ResponseStage;
 use super::history::event_id;
-use super::respond::status_of;
+use super::respond::{retry_after, status_of};
 use super::sessions::{HttpState, SessionEntry};
 use crate::auth::AccessDenial;
 use crate::error::{DiagnosticKind, Refusal};
 use crate::exchange::{ExchangeId, Headers, Outbound};
 use crate::input::{RequestKey, SessionKey};
+use crate::rpc::code;
 use crate::server::batch::Batch;
 use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
@@ -271,6 +272,7 @@ impl HttpState {
                     let denial = env.denial(&AccessDenial::Scope(scopes));
                     (denial.status, denial.headers)
                 }
+                None if code == Some(code::TOO_MANY_REQUESTS) => (429, retry_after(&answer)),
                 None if stream.is_legacy() => (200, Headers::new()),
                 None => (status_of(code), Headers::new()),
             };
