@@ -10,6 +10,7 @@ mod mirrored;
 mod output;
 mod pages;
 mod prompts;
+#[cfg(target_has_atomic = "64")]
 mod rate_limit;
 mod replace;
 mod resources;
@@ -29,6 +30,7 @@ pub use cx::{BlockingCall, Cx, Invocation, Port, block_here};
 pub use handler::{AsyncHandlerFn, BoxFuture, Callback, Handler, HandlerFn, MaybeFuture};
 pub use output::{IntoCompletion, IntoContents, IntoMessages, IntoOutput, Json, ToolError};
 pub use prompts::prompt;
+#[cfg(target_has_atomic = "64")]
 pub use rate_limit::{Key, Rate, RateLimit};
 pub use replace::BadReplacement;
 pub use resources::{resource, template};

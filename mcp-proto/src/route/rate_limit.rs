@@ -41,7 +41,7 @@ pub struct Rate {
 ///
 /// Only the first round of a request counts. The time is that of the engine, so that a limit works
 /// in virtual time too. It keeps at most 10,000 keys. With more, those that have used the least of
-/// their rate are forgotten.
+/// their rate are forgotten. It exists on targets with atomic numbers of 64 bits.
 ///
 /// ```
 /// use mcp_proto::route::{Key, Rate, RateLimit};
