@@ -86,8 +86,10 @@ impl Rate {
     }
 
     const fn per(time: Duration, count: u32) -> Self {
-        let count = if count == 0 { 1 } else { count };
-        Self { interval: time.checked_div(count).unwrap(), burst: count }
+        match time.checked_div(count) {
+            Some(interval) => Self { interval, burst: count },
+            None => Self { interval: time, burst: 1 },
+        }
     }
 
     /// Sets how many requests pass at once after a rest. The default is the number in the time that

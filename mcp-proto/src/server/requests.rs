@@ -476,18 +476,15 @@ impl Requests {
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
                 }
+                if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
+                    entry.router = router;
+                }
                 if let TaskPlace::Taken(task) = place {
-                    if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
-                        entry.router = router;
-                    }
                     if let Some(earlier) = earlier {
                         self.keep_earlier(wire, answer.key, earlier);
                     }
                     self.ask_in_task(wire, (answer.key, task), questions, state);
                     return Some(reply_to);
-                }
-                if let Some(entry) = self.get_mut(answer.key).and_then(|running| running.entry.as_mut()) {
-                    entry.router = router;
                 }
                 self.ask_or_refuse(wire, answer.key, questions, state);
             }
