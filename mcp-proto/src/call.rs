@@ -92,6 +92,17 @@ pub struct RawCall {
     pub options: CallOptions,
 }
 
+impl RawCall {
+    /// As [`Call::trace`].
+    pub(crate) fn set_trace(&mut self, trace: &TraceContext) {
+        if let Ok(params) = &mut self.params {
+            let mut meta = params.optional_object("_meta").ok().flatten().unwrap_or_default();
+            trace.write(&mut meta);
+            params.set("_meta", meta);
+        }
+    }
+}
+
 /// The options of a call. `None` selects the default in
 /// [`ClientConfig`](crate::client::ClientConfig).
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -228,11 +239,7 @@ impl<M: Method> Call<M> {
     /// of the span of this call.
     #[must_use]
     pub fn trace(mut self, trace: &TraceContext) -> Self {
-        if let Ok(params) = &mut self.raw.params {
-            let mut meta = params.optional_object("_meta").ok().flatten().unwrap_or_default();
-            trace.write(&mut meta);
-            params.set("_meta", meta);
-        }
+        self.raw.set_trace(trace);
         self
     }
 
@@ -245,6 +252,12 @@ impl<M: Method> Call<M> {
     /// Returns the method, the params and the options.
     pub const fn raw(&self) -> &RawCall {
         &self.raw
+    }
+
+    /// Returns the method, the params and the options, to change them. With another method the
+    /// result is that of this method, and may not decode.
+    pub const fn raw_mut(&mut self) -> &mut RawCall {
+        &mut self.raw
     }
 
     /// Returns the call without its type.

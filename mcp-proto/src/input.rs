@@ -19,6 +19,7 @@ use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tasks::TaskOptions;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
+use crate::telemetry::SpanOutcome;
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -504,8 +505,8 @@ pub(crate) type Inputs = BTreeMap<String, Result<RawJson, ErrorObject>>;
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum RequestAnswer {
-    /// The whole message, its code if it is an error, and a diagnostic for the application.
-    Message { bytes: Bytes, code: Option<i64>, diagnostic: Option<Diagnostic> },
+    /// The whole message, what it says, and a diagnostic for the application.
+    Message { bytes: Bytes, outcome: SpanOutcome, diagnostic: Option<Diagnostic> },
     /// The same for a request that needs these scopes, since its client lacks one.
     Denied { bytes: Bytes, code: i64, scopes: auth::Scopes },
     /// The changes that a subscription may include.

@@ -25,6 +25,7 @@ use mcp_proto::process::Stderr;
 use mcp_proto::record::Recorder;
 use mcp_proto::route::{Callback, MaybeFuture};
 use mcp_proto::rpc::{ErrorObject, Object};
+use mcp_proto::telemetry::{Observe, Telemetry};
 use mcp_proto::time::Instant;
 use mcp_proto::wired::WiredClient;
 
@@ -202,6 +203,13 @@ impl ClientOptions {
         self.set(move |config| config.on_message = Some(hook))
     }
 
+    /// Sets the telemetry: this learns of the beginning and the end of every call. See
+    /// [`Observe`].
+    pub fn observe(self, observe: impl Observe + 'static) -> Self {
+        let telemetry = Telemetry::new(observe);
+        self.set(move |config| config.observe = Some(telemetry))
+    }
+
     /// Sets the destination of a program's standard error. By default it is inherited. The adapter
     /// documents where a function for its lines runs.
     pub fn stderr(mut self, stderr: Stderr) -> Self {
@@ -277,7 +285,7 @@ impl ClientOptions {
     }
 
     /// For a supervisor: sets the observer.
-    pub fn observe(mut self, observer: ClientObserver) -> Self {
+    pub fn supervised_by(mut self, observer: ClientObserver) -> Self {
         self.observer = Some(observer);
         self
     }

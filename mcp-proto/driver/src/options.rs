@@ -23,6 +23,7 @@ use mcp_proto::input::Outcome;
 use mcp_proto::input::{Admission, AdmitToken, ServerCommand};
 use mcp_proto::route::{BlockingCall, BoxFuture, Router, block_here};
 use mcp_proto::server::{Event, ServerConfig};
+use mcp_proto::telemetry::{Observe, Telemetry};
 #[cfg(feature = "auth")]
 use std::io;
 
@@ -35,6 +36,7 @@ pub struct ServerOptions {
     /// Behind a lock only to be `Sync`: the driver takes it.
     event: Mutex<Option<EventCallback>>,
     message: Option<MessageHook>,
+    telemetry: Option<Telemetry>,
     admit: Option<AdmitCallback>,
     /// What verifies tokens, once the server has begun.
     guard: Option<Arc<Guard>>,
@@ -102,6 +104,7 @@ impl Default for ServerOptions {
             checked: false,
             event: Mutex::new(None),
             message: None,
+            telemetry: None,
             admit: None,
             guard: None,
             #[cfg(feature = "auth")]
@@ -161,6 +164,13 @@ impl ServerOptions {
     /// call it. It must not block.
     pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
         self.message = Some(MessageHook::new(ask));
+        self
+    }
+
+    /// Sets the telemetry: this learns of the beginning and the end of every request that the
+    /// router gets. See [`Observe`].
+    pub fn observe(mut self, observe: impl Observe + 'static) -> Self {
+        self.telemetry = Some(Telemetry::new(observe));
         self
     }
 
@@ -296,6 +306,9 @@ impl ServerOptions {
         }
         if let Some(hook) = &self.message {
             config.on_message = Some(hook.clone());
+        }
+        if let Some(telemetry) = &self.telemetry {
+            config.observe = Some(telemetry.clone());
         }
     }
 

@@ -2,14 +2,18 @@
 
 use super::job::{Cancel, Failure, Job, JobKind, JobWatch, Promise, Recipient, ServerLink};
 use super::options::{Block, ServerOptions};
+use super::os::Clock;
 use super::shared_router::SharedRouter;
+use super::sync::guarded;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use mcp_proto::error::Refusal;
 use mcp_proto::exchange::RequestHead;
-use mcp_proto::input::{Admission, AdmitToken, Note, Outcome, RequestKey, ServerCommand};
+use mcp_proto::input::{Admission, AdmitToken, Answer, Note, Outcome, RequestKey, ServerCommand};
 use mcp_proto::route::{BadReplacement, BlockingCall, BoxFuture, Cx, Handler, Port, RouteResult, Router};
 use mcp_proto::server::{IncomingRequest, Responder};
+use mcp_proto::span::Span;
 
 /// A request, or an admission, that is to be routed. Dropping it answers with an error.
 #[must_use = "dropping it answers with an error"]
@@ -68,10 +72,17 @@ impl Work {
     }
 }
 
-fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &SharedRouter, block: Block) -> Option<Job> {
+fn handle(
+    promise: Promise<Responder>,
+    mut incoming: IncomingRequest,
+    router: &SharedRouter,
+    block: Block,
+) -> Option<Job> {
     let (responder, link, cancel) = promise.into_parts()?;
+    let span = RequestSpan::begin(&responder, &mut incoming, &cancel);
     match router.get().route(responder, incoming) {
         RouteResult::Answer(answer) => {
+            RequestSpan::end(span, &answer);
             // The engine ignores the answer to a cancelled request, and refuses none.
             let _ = link(ServerCommand::Respond(answer));
             None
@@ -79,7 +90,8 @@ fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &Share
         RouteResult::Handle { handler, invocation, responder } => {
             let (key, router) = (responder.key(), router.clone());
             let port = RequestPort { key, link: Arc::clone(&link), cancel: Arc::clone(&cancel), router, block };
-            let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(responder, link, cancel));
+            let running = RoutedRequest { responder, span };
+            let (cx, promise) = (Cx::new(invocation, Arc::new(port)), Promise::new(running, link, cancel));
             match handler {
                 Handler::Sync(f) => Some(Job::sync(promise, move || f(&cx))),
                 Handler::Inline(f) => {
@@ -92,13 +104,13 @@ fn handle(promise: Promise<Responder>, incoming: IncomingRequest, router: &Share
     }
 }
 
+/// A request before it is routed.
 impl Recipient for Responder {
     type Value = Outcome;
     type Command = ServerCommand;
 
     fn command(self, result: Result<Outcome, Failure>) -> ServerCommand {
-        let outcome = result.unwrap_or_else(|why| Outcome::internal(&why.message("handler")));
-        ServerCommand::Respond(self.write(outcome))
+        ServerCommand::Respond(answer(self, result))
     }
 
     fn kind(&self) -> JobKind {
@@ -107,6 +119,59 @@ impl Recipient for Responder {
 
     fn takes_long(&self) -> bool {
         self.takes_long()
+    }
+}
+
+/// A request whose handler runs.
+struct RoutedRequest {
+    responder: Responder,
+    span: Option<Box<RequestSpan>>,
+}
+
+impl Recipient for RoutedRequest {
+    type Value = Outcome;
+    type Command = ServerCommand;
+
+    fn command(self, result: Result<Outcome, Failure>) -> ServerCommand {
+        let answer = answer(self.responder, result);
+        RequestSpan::end(self.span, &answer);
+        ServerCommand::Respond(answer)
+    }
+
+    fn kind(&self) -> JobKind {
+        self.responder.kind()
+    }
+
+    fn takes_long(&self) -> bool {
+        self.responder.takes_long()
+    }
+}
+
+fn answer(responder: Responder, result: Result<Outcome, Failure>) -> Answer {
+    responder.write(result.unwrap_or_else(|why| Outcome::internal(&why.message("handler"))))
+}
+
+/// A request that the telemetry follows. No lock is held where it begins and ends.
+struct RequestSpan {
+    span: Span,
+    clock: Clock,
+    cancel: Arc<Cancel>,
+}
+
+impl RequestSpan {
+    fn begin(responder: &Responder, incoming: &mut IncomingRequest, cancel: &Arc<Cancel>) -> Option<Box<Self>> {
+        let telemetry = responder.config().observe.as_ref()?;
+        let clock = Clock::start();
+        let span = guarded(|| Span::of_request(telemetry, responder, incoming, clock.now()))?;
+        Some(Box::new(Self { span, clock, cancel: Arc::clone(cancel) }))
+    }
+
+    fn end(this: Option<Box<Self>>, answer: &Answer) {
+        if let Some(this) = this {
+            let Self { span, clock, cancel } = *this;
+            let ended = span.end_request(answer, cancel.is_set(), clock.now());
+            let _ = guarded(|| ended.report());
+        }
     }
 }
 

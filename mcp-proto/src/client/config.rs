@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::model::capabilities::{ClientCapabilities, ElicitationCapability};
 use crate::model::lifecycle::Implementation;
 use crate::model::logging::LogLevel;
+use crate::telemetry::Telemetry;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -163,6 +164,9 @@ pub struct ClientConfig {
     /// The hook that sees every message and may refuse it. Default: none.
     #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
     pub on_message: Option<MessageHook>,
+    /// The telemetry of calls, which the driver calls: the engine does not. Default: none.
+    #[cfg_attr(feature = "record", serde(with = "crate::record::value"))]
+    pub observe: Option<Telemetry>,
     /// The validation of the results of tools. Default `None`: the client delivers them as they
     /// are.
     ///
@@ -352,6 +356,7 @@ impl ClientConfig {
             repeat: Repeat::Safe,
             origin_unix: Duration::ZERO,
             on_message: None,
+            observe: None,
             validate: None,
             compat: ClientCompat::default(),
             limits: Limits::default(),

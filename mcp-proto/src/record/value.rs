@@ -11,6 +11,7 @@ use crate::model::roots::Roots;
 use crate::model::sampling::SampleResult;
 use crate::rpc::{DecodeError, EncodeError, Id, Object, RawJson};
 use crate::schema::{Checker, Validator};
+use crate::telemetry::{Observe, SpanEnd, Telemetry};
 use crate::time::Instant;
 use crate::version::{ProtocolVersion, Versions};
 use alloc::string::String;
@@ -309,5 +310,22 @@ impl Value for MessageHook {
 
     fn read(_: bool) -> Result<Self, DecodeError> {
         Ok(Self::new(|_| Ok(())))
+    }
+}
+
+/// Records only that there is one. A recording calls nothing.
+impl Value for Telemetry {
+    type Form = bool;
+
+    fn form(&self) -> bool {
+        true
+    }
+
+    fn read(_: bool) -> Result<Self, DecodeError> {
+        struct Nothing;
+        impl Observe for Nothing {
+            fn ended(&self, _: &SpanEnd<'_>) {}
+        }
+        Ok(Self::new(Nothing))
     }
 }

@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::model::capabilities::ServerCapabilities;
 use crate::model::lifecycle::{CacheHints, Implementation};
 use crate::schema::Validator;
+use crate::telemetry::Telemetry;
 use crate::version::Versions;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -143,6 +144,8 @@ pub struct ServerConfig {
     pub origin_unix: Duration,
     /// The hook that sees every message and may block it. Default: none.
     pub on_message: Option<MessageHook>,
+    /// The telemetry of requests, which the driver calls: the engine does not. Default: none.
+    pub observe: Option<Telemetry>,
     /// The validator of a [`Router`](crate::Router), which compiles the schemas of its tools. Set
     /// it with [`Router::configure`](crate::Router::configure): the router of the engine, not
     /// the engine, validates. Arguments that do not match the input schema of their tool do not
@@ -207,6 +210,7 @@ impl ServerConfig {
             store: false,
             origin_unix: Duration::ZERO,
             on_message: None,
+            observe: None,
             validate: None,
             compat: ServerCompat::default(),
             limits: Limits::default(),
@@ -245,6 +249,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("store", &self.store)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
+            .field("observe", &self.observe)
             .field("validate", &self.validate)
             .field("compat", &self.compat)
             .field("limits", &self.limits)

@@ -8,6 +8,7 @@ use crate::model::capabilities::ClientCapabilities;
 use crate::model::elicitation::{ElicitRequest, UrlRequest};
 use crate::model::tools::CallToolResult;
 use crate::rpc::{ErrorObject, Object, RawJson, code, result_response};
+use crate::telemetry::SpanOutcome;
 use crate::version::Era;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -122,7 +123,7 @@ impl Responder {
                     self.error(error, Some(diagnostic))
                 } else if self.method == "tools/call" {
                     let result = CallToolResult::error(text).lower(self.version).write();
-                    self.message(result_response(&self.id, &result), None, Some(diagnostic))
+                    self.message(result_response(&self.id, &result), SpanOutcome::ToolError, Some(diagnostic))
                 } else {
                     self.error(ErrorObject::new(code::INTERNAL_ERROR, text), Some(diagnostic))
                 }

@@ -452,7 +452,8 @@ impl Requests {
         let running = self.in_handler(answer.key)?;
         let (reply_to, place) = (running.reply_to, running.place);
         match answer.what {
-            RequestAnswer::Message { bytes, code, diagnostic } => {
+            RequestAnswer::Message { bytes, outcome, diagnostic } => {
+                let code = outcome.code();
                 if let Some(diagnostic) = diagnostic {
                     wire.env.queue.report(diagnostic);
                 }

@@ -16,6 +16,7 @@ use crate::model::elicitation::ElicitRequest;
 use crate::model::lifecycle::{CacheHints, meta};
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, error_response, result_response};
 use crate::schema::Checker;
+use crate::telemetry::SpanOutcome;
 use crate::time::Instant;
 use crate::version::{Era, ProtocolVersion};
 use alloc::borrow::Cow;
@@ -197,6 +198,11 @@ impl Responder {
     /// [`Event::Cancelled`](super::Event::Cancelled).
     pub const fn key(&self) -> RequestKey {
         self.key
+    }
+
+    /// Returns the id that the client gave the request.
+    pub const fn id(&self) -> &Id {
+        &self.id
     }
 
     /// Returns the exchange that brought the request.
@@ -418,8 +424,13 @@ impl Responder {
     }
 
     pub(super) fn result(self, result: Object, kind: &str, diagnostic: Option<Diagnostic>) -> Answer {
+        let outcome = match kind {
+            "complete" if self.is_observed_error(&result) => SpanOutcome::ToolError,
+            "complete" => SpanOutcome::Complete,
+            _ => SpanOutcome::InputRequired,
+        };
         let result = self.shared.complete(self.version, &self.method, result, kind);
-        self.message(result_response(&self.id, &result), None, diagnostic)
+        self.message(result_response(&self.id, &result), outcome, diagnostic)
     }
 
     pub(super) fn error(self, mut error: ErrorObject, diagnostic: Option<Diagnostic>) -> Answer {
@@ -438,7 +449,7 @@ impl Responder {
                 other => other,
             };
         }
-        self.message(error_response(Some(&self.id), &error), Some(error.code), diagnostic)
+        self.message(error_response(Some(&self.id), &error), SpanOutcome::Rpc(error.code), diagnostic)
     }
 
     /// Returns the decision on a subscription: the engine opens it with the filter in the result.
@@ -469,7 +480,14 @@ impl Responder {
         self.task.as_ref().is_some_and(TaskSlot::is_taken)
     }
 
-    pub(super) fn message(&self, bytes: bytes::Bytes, code: Option<i64>, diagnostic: Option<Diagnostic>) -> Answer {
-        Answer { key: self.key, what: RequestAnswer::Message { bytes, code, diagnostic } }
+    /// Returns whether the result is an error of the tool. Without telemetry nothing asks.
+    fn is_observed_error(&self, result: &Object) -> bool {
+        self.shared.config.observe.is_some()
+            && self.method == "tools/call"
+            && result.get("isError").is_some_and(|is_error| is_error == true.into())
+    }
+
+    pub(super) fn message(&self, bytes: bytes::Bytes, outcome: SpanOutcome, diagnostic: Option<Diagnostic>) -> Answer {
+        Answer { key: self.key, what: RequestAnswer::Message { bytes, outcome, diagnostic } }
     }
 }

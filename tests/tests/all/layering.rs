@@ -4,7 +4,7 @@ use crate::checked_sources::{adapters, core, module, none_found};
 use mcp_tests::sources::Source;
 
 /// The modules of the core, each using only those before it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 34] = [
     "time",
     "short_map",
     "short_queue",
@@ -24,6 +24,7 @@ const ORDER: [&str; 32] = [
     "event_queue",
     "observer",
     "hook",
+    "telemetry",
     "stats",
     "frame",
     "fetch",
@@ -33,6 +34,7 @@ const ORDER: [&str; 32] = [
     "input",
     "client",
     "server",
+    "span",
     "wired",
     "record",
     "route",

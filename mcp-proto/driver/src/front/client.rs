@@ -102,13 +102,13 @@ impl Client {
     /// Makes a call now, and returns a future of its end.
     pub fn start<C: IntoCall>(&self, call: C) -> PendingCall<C::Method, C::Listener> {
         let (call, listener) = call.into_call();
-        let calling = self.shared().with(|state, now, _| state.call(now, call));
+        let calling = self.shared().call(call);
         PendingCall { client: self.clone(), calling: Some(calling), listener }
     }
 
     /// Makes a call of a supervisor, which learns of it as the observer of the client.
     pub fn run(&self, tag: CallTag, call: RawCall) {
-        self.shared().with(|state, now, later| state.run(now, tag, call, later));
+        self.shared().run(tag, call);
     }
 
     /// Cancels a call of a supervisor, also on the server.

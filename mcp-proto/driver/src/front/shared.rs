@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Poll, Waker};
 use mcp_proto::event_queue::Weigh;
+use mcp_proto::span::EndedSpan;
 use mcp_proto::time::Instant;
 
 /// A state behind its lock. Nothing of an application runs under it: no waker, no observer, and no
@@ -81,6 +82,8 @@ pub(super) trait Engine: Front {
 pub struct Later {
     /// First, so that a supervisor has learnt of what happened before anything else does.
     calls: Vec<Box<dyn FnOnce()>>,
+    /// Before who waits for a call has its result.
+    ended: Few<EndedSpan>,
     cancelled: Vec<Cancellation>,
     woken: Few<Waker>,
     milestone: bool,
@@ -264,6 +267,11 @@ impl Later {
         self.calls.push(Box::new(call));
     }
 
+    /// Tells the telemetry that a call has ended. A panic of it is caught.
+    pub(super) fn report(&mut self, span: EndedSpan) {
+        self.ended.extend(Some(span));
+    }
+
     /// Drops a waker that wakes nothing any more: it may be the last one of a task that holds the
     /// client or the server.
     pub fn replaced(&mut self, waker: Option<Waker>) {
@@ -278,6 +286,9 @@ impl Later {
     pub(super) fn carry_out(self, watchers: &Watchers) {
         for call in self.calls {
             let _ = guarded(call);
+        }
+        for span in self.ended.into_iter() {
+            let _ = guarded(|| span.report());
         }
         self.cancelled.into_iter().for_each(Cancellation::wake);
         self.woken.into_iter().for_each(Waker::wake);

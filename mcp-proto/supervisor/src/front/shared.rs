@@ -227,7 +227,7 @@ impl<L: Launch> SupervisorShared<L> {
         let options =
             guarded(|| (self.setup.clients)(key)).ok_or("the function for the options of clients panicked")?;
         let this = self.downgrade();
-        let options = options.observe(ClientObserver::new(move |observer| {
+        let options = options.supervised_by(ClientObserver::new(move |observer| {
             if let Some(this) = this.upgrade() {
                 this.observe(generation, observer);
             }

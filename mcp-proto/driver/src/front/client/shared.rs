@@ -7,8 +7,10 @@ use super::logins::Logins;
 use super::state::ClientState;
 use crate::ConnectError;
 use crate::asking::ClientLink;
+use crate::client_observer::CallTag;
 use crate::client_options::{ClientEventCallback, ClientOptions, NoticeCallback};
 use crate::os::{Clock, seed};
+use crate::sync::guarded;
 use crate::tls::TlsConnector;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -16,10 +18,12 @@ use alloc::string::ToString;
 use alloc::sync::{Arc, Weak};
 use core::task::Waker;
 use core::time::Duration;
+use mcp_proto::call::{Call, CallHandle, Method, RawCall};
 use mcp_proto::client::{ClientCommands, ClientConfig, Event, Termination};
 use mcp_proto::error::Refusal;
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent};
 use mcp_proto::process::Stderr;
+use mcp_proto::span::Span;
 use mcp_proto::wired::ConnectionOutput;
 
 /// Time for the end of a client beyond the time limits of its shutdown.
@@ -36,6 +40,7 @@ pub(in crate::front) struct ClientSetup {
     pub(super) delay: Delay,
     /// How its connections begin TLS.
     pub(in crate::front) connector: TlsConnector,
+    config: Arc<ClientConfig>,
 }
 
 /// The result of the second step of a turn.
@@ -58,6 +63,7 @@ impl ClientShared {
         let seed = seed().map_err(|e| ConnectError::System(e.to_string()))?;
         let engine = options.create(config, seed, clock.now());
         let callback = one_callback(options.take_event(), options.take_notice());
+        let config = Arc::clone(engine.client().config());
         Ok(Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
             let shared = this.clone();
@@ -76,8 +82,27 @@ impl ClientShared {
                 #[cfg(feature = "auth")]
                 logins,
             );
-            Self::new(clock, ClientSetup { delay, connector: options.connector() }, state)
+            Self::new(clock, ClientSetup { delay, connector: options.connector(), config }, state)
         }))
+    }
+
+    /// Makes a call.
+    pub(super) fn call<M: Method>(&self, mut call: Call<M>) -> Result<CallHandle<M>, Refusal> {
+        let span = self.begin_span(call.raw_mut());
+        self.with(|state, now, later| state.call(now, call, span, later))
+    }
+
+    /// Makes a call of a supervisor.
+    pub(super) fn run(&self, tag: CallTag, mut call: RawCall) {
+        let span = self.begin_span(&mut call);
+        self.with(|state, now, later| state.run(now, tag, call, span, later));
+    }
+
+    /// Tells the telemetry, if there is any, that a call begins. No lock is held.
+    fn begin_span(&self, call: &mut RawCall) -> Option<Span> {
+        let config = &self.setup.config;
+        let telemetry = config.observe.as_ref()?;
+        guarded(|| Span::of_call(telemetry, call, &config.target, self.clock.now()))
     }
 
     /// Returns the destination of a program's standard error.

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use core::mem::{replace, take};
-use mcp_proto::call::{Call, CallHandle, CallNews, Method, RawCall};
+use mcp_proto::call::{Call, CallHandle, CallNews, Method, RawCall, RawResult};
 use mcp_proto::client::{ClientCommands, Event, FetchId, FetchRequest, Termination};
 #[cfg(feature = "auth")]
 use mcp_proto::client::{FetchError, FetchResponse};
@@ -28,6 +28,7 @@ use mcp_proto::input::{CallId, ClientCommand, Input, InputResult, NotificationId
 use mcp_proto::model::lifecycle::ServerInfo;
 use mcp_proto::process::Stderr;
 use mcp_proto::rpc::Object;
+use mcp_proto::span::Span;
 use mcp_proto::stats::ClientStats;
 use mcp_proto::time::Instant;
 use mcp_proto::wired::{ConnectionOutput, WiredClient};
@@ -62,6 +63,8 @@ pub(in crate::front) struct ClientState {
     observer: Option<Arc<ClientObserver>>,
     /// The calls of the supervisor, which has their ends from the observer.
     supervised: BTreeMap<CallId, CallTag>,
+    /// Those that the telemetry follows.
+    spans: BTreeMap<CallId, Span>,
     /// Those that wait for the start know that it took too long.
     is_overdue: bool,
     /// The driver has begun to carry out tasks.
@@ -118,6 +121,7 @@ impl ClientState {
             attention: Attention::default(),
             observer: options.take_observer().map(Arc::new),
             supervised: BTreeMap::new(),
+            spans: BTreeMap::new(),
             is_overdue: false,
             begun: false,
             abandoned: false,
@@ -129,20 +133,47 @@ impl ClientState {
         }
     }
 
-    pub(super) fn call<M: Method>(&mut self, now: Instant, call: Call<M>) -> Result<CallHandle<M>, Refusal> {
-        if self.abandoned {
-            return Err(Refusal::Closed);
+    pub(super) fn call<M: Method>(
+        &mut self,
+        now: Instant,
+        call: Call<M>,
+        span: Option<Span>,
+        later: &mut Later,
+    ) -> Result<CallHandle<M>, Refusal> {
+        let calling = match self.abandoned {
+            true => Err(Refusal::Closed),
+            false => self.engine.call(now, call).map_err(|refused| refused.why),
+        };
+        self.follow(now, span, calling.as_ref().map(CallHandle::id), later);
+        if let Ok(calling) = &calling {
+            self.calls.begin(calling.id());
         }
-        let calling = self.engine.call(now, call).map_err(|refused| refused.why)?;
-        self.calls.begin(calling.id());
-        Ok(calling)
+        calling
+    }
+
+    /// Keeps the span of a call until its end. That of a refused call has ended.
+    fn follow(&mut self, now: Instant, span: Option<Span>, call: Result<CallId, &Refusal>, later: &mut Later) {
+        match (span, call) {
+            (None, _) => {}
+            (Some(span), Ok(call)) => drop(self.spans.insert(call, span)),
+            (Some(span), Err(why)) => self.end_span(now, span, &Err(CallError::Refused(why.clone())), later),
+        }
+    }
+
+    fn end_span(&self, now: Instant, span: Span, outcome: &Result<RawResult, CallError>, later: &mut Later) {
+        later.report(span.end_call(outcome, self.ready.as_ref().map(|server| server.version), now));
     }
 
     /// Makes a call of the supervisor.
-    pub(super) fn run(&mut self, now: Instant, tag: CallTag, call: RawCall, later: &mut Later) {
-        match self.engine.act(now, ClientCommand::Call(call)).map_err(|refused| refused.why) {
-            Ok(InputResult::Call(call)) => drop(self.supervised.insert(call, tag)),
+    pub(super) fn run(&mut self, now: Instant, tag: CallTag, call: RawCall, span: Option<Span>, later: &mut Later) {
+        let began = match self.engine.act(now, ClientCommand::Call(call)).map_err(|refused| refused.why) {
+            Ok(InputResult::Call(call)) => Ok(call),
             Ok(InputResult::Done | InputResult::Notification(_)) => unreachable!("a call has an id"),
+            Err(why) => Err(why),
+        };
+        self.follow(now, span, began.as_ref().copied(), later);
+        match began {
+            Ok(call) => drop(self.supervised.insert(call, tag)),
             Err(Refusal::Closed | Refusal::Gone) => self.observe_call(ClientReport::NotBegun(tag), later),
             Err(why) => self.observe_call(ClientReport::Ended(tag, Err(CallError::Refused(why))), later),
         }
@@ -244,7 +275,12 @@ impl ClientState {
     }
 
     /// Passes an event to who waits for it.
-    fn event(&mut self, event: Event, later: &mut Later) {
+    fn event(&mut self, now: Instant, event: Event, later: &mut Later) {
+        if let Event::Ended { call, outcome } = &event
+            && let Some(span) = self.spans.remove(call)
+        {
+            self.end_span(now, span, outcome, later);
+        }
         match event {
             Event::Progress { call, progress } => self.news(call, CallNews::Progress(progress), later),
             Event::Task { call, update } => self.news(call, CallNews::Task(update), later),
@@ -327,7 +363,7 @@ impl ClientState {
         while let Some(action) = self.engine.poll_output() {
             match action {
                 Action::Open(id, _) => self.engine.handle_io(now, id, aborted()),
-                Action::Event(event) => self.event(event, later),
+                Action::Event(event) => self.event(now, event, later),
                 Action::Secure(..) | Action::Write(..) | Action::Read(..) | Action::Close(..) | Action::Notice(..) => {}
             }
         }
@@ -348,7 +384,7 @@ impl Front for ClientState {
     type Setup = ClientSetup;
     type Event = Action<Event>;
 
-    fn sort(&mut self, _now: Instant, later: &mut Later) {
+    fn sort(&mut self, now: Instant, later: &mut Later) {
         while let Some(action) = self.engine.poll_output() {
             match action {
                 Action::Open(id, endpoint) => {
@@ -360,7 +396,7 @@ impl Front for ClientState {
                 Action::Secure(id, name) => self.act(id, ConnectionOutput::Secure(name), later),
                 Action::Close(id, how) => self.act(id, ConnectionOutput::Close(how), later),
                 Action::Notice(id, notice) => self.events.push(Action::Notice(id, notice)),
-                Action::Event(event) => self.event(event, later),
+                Action::Event(event) => self.event(now, event, later),
             }
         }
         if !self.is_overdue && self.overdue().is_some() {
