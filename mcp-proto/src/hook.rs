@@ -1,6 +1,6 @@
-//! A function of the application that sees every message in both directions and may refuse it. The
-//! engines decide what a refusal means for calls and responses. This module knows no method, era or
-//! connection.
+//! A function of the application that sees every message in both directions, and may refuse or
+//! replace it. The engines decide what a refusal means for calls and responses. This module knows
+//! no method, era or connection.
 
 use crate::exchange::{Body, Data, Inbound, Outbound, SseEvent};
 use crate::limits::FrameLimits;
@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
-/// Sees every message of a client or a server, on every transport, and may refuse it: for logs,
-/// metrics and policies.
+/// Sees every message of a client or a server, on every transport, and may refuse or replace it:
+/// for logs, metrics and policies.
 ///
 /// The hook runs once for each message (once for each element of a batch): after an incoming
 /// message was parsed and before the engine handles it, or before an outgoing message is written.
@@ -35,13 +35,47 @@ use core::fmt;
 ///
 /// The peer does not receive the reason. It learns only that its request was refused.
 ///
+/// A replacement ([`Ruling::Replace`]) is the text of one message with the id and the method of the
+/// one that it replaces; a response stays a response, or becomes an error. Another text refuses the
+/// message. An incoming replacement passes the checks of any message: its nesting, and a length of
+/// at most [`max_line`](crate::limits::FrameLimits::max_line). Over HTTP, header fields of
+/// 2026-07-28 repeat parts of a request of a client: the name or URI, and arguments of some tools.
+/// A client refuses a replacement with others, and a server answers one with the error of a
+/// mismatch.
+///
 /// The hook runs where the bytes are read and written: in a client under the lock of its engine, in
 /// a server outside of it. It must not block, and must not call its own client. A panic in it
 /// refuses the message (only with the feature `std`; otherwise it unwinds).
 #[derive(Clone)]
 pub struct MessageHook(Arc<Ask>);
 
-type Ask = dyn Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync;
+type Ask = dyn Fn(&WireMessage<'_>) -> Result<Ruling, Denial> + Send + Sync;
+
+/// What becomes of a message that a [`MessageHook`] does not refuse. `()` converts to
+/// [`Pass`](Self::Pass).
+#[derive(Clone, PartialEq, Eq)]
+pub enum Ruling {
+    /// It goes on as it is.
+    Pass,
+    /// This message goes on instead, as JSON text.
+    Replace(Bytes),
+}
+
+impl From<()> for Ruling {
+    fn from((): ()) -> Self {
+        Self::Pass
+    }
+}
+
+impl fmt::Debug for Ruling {
+    /// Never shows the text, which may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass => f.write_str("Pass"),
+            Self::Replace(bytes) => write!(f, "Replace({} bytes)", bytes.len()),
+        }
+    }
+}
 
 /// A message, as a [`MessageHook`] sees it. Its `Debug` is redacted.
 #[derive(Clone, Copy)]
@@ -112,17 +146,31 @@ pub struct BlockedMessage {
 }
 
 impl MessageHook {
-    /// Creates a hook from this function.
-    pub fn new(ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(ask))
+    /// Creates a hook from this function, which returns `Ok(())` for a message that passes.
+    ///
+    /// ```
+    /// use mcp_proto::hook::{Denial, MessageHook, Ruling};
+    ///
+    /// let polite = MessageHook::new(|message| match message.method() {
+    ///     Some("acme/forbidden") => Err(Denial::new("not here")),
+    ///     Some("tools/call") if message.raw().contains("colour") => {
+    ///         Ok(Ruling::Replace(message.raw().replace("colour", "color").into()))
+    ///     }
+    ///     _ => Ok(Ruling::Pass),
+    /// });
+    /// # drop(polite);
+    /// ```
+    pub fn new<R: Into<Ruling>>(ask: impl Fn(&WireMessage<'_>) -> Result<R, Denial> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |message| ask(message).map(Into::into)))
     }
 
     /// Applies the hook to a part that was read. A refused message becomes an invalid message of
     /// the kind [`InvalidKind::Denied`], so that the engine answers it. A
     /// [`Connection`](crate::wired::Connection) does this itself.
-    pub fn incoming(&self, item: Inbound) -> Inbound {
-        let read = |message: Message| match self.ask(Direction::In, &message) {
-            Ok(()) => Ok(message),
+    pub fn incoming(&self, item: Inbound, limits: &FrameLimits) -> Inbound {
+        let read = |message: Message| match self.judge(Direction::In, &message, limits) {
+            Ok(None) => Ok(message),
+            Ok(Some(replacement)) => Ok(replacement),
             Err(why) => Err(defect(&message, &why)),
         };
         match item {
@@ -174,11 +222,19 @@ impl MessageHook {
 
     /// Applies this hook to what another hook sees.
     #[cfg(feature = "record")]
-    pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<(), Denial> {
+    pub(crate) fn pass(&self, seen: &WireMessage<'_>) -> Result<Ruling, Denial> {
         self.ask(seen.direction, seen.message)
     }
 
-    fn ask(&self, direction: Direction, message: &Message) -> Result<(), Denial> {
+    /// Returns the message that replaces this one, if the hook has one.
+    fn judge(&self, direction: Direction, message: &Message, limits: &FrameLimits) -> Result<Option<Message>, Denial> {
+        match self.ask(direction, message)? {
+            Ruling::Pass => Ok(None),
+            Ruling::Replace(text) => read_replacement(message, &text, limits).map(Some),
+        }
+    }
+
+    fn ask(&self, direction: Direction, message: &Message) -> Result<Ruling, Denial> {
         let seen = WireMessage { direction, message };
         #[cfg(feature = "std")]
         return std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.0)(&seen)))
@@ -190,16 +246,15 @@ impl MessageHook {
     /// Returns what to write instead of an outgoing text: the text itself, a part of it, or
     /// nothing.
     fn rule(&self, bytes: Bytes, denials: &mut Vec<BlockedMessage>) -> Option<Bytes> {
-        // An outgoing text is nested no deeper than the requests that led to it, and its batch is
-        // no longer.
-        let limits = FrameLimits { max_depth: u32::MAX, max_batch: usize::MAX, ..FrameLimits::default() };
+        let limits = FrameLimits { max_batch: usize::MAX, ..outgoing_limits() };
         let single = match rpc::parse_batch_or_message(bytes.clone(), &limits) {
             Ok(Document::Batch(elements)) => return self.rule_batch(bytes, elements, denials),
             Ok(Document::Message(message)) => Ok(message),
             Err(defect) => Err(defect),
         };
-        match self.judge(single) {
-            Ok(_) => Some(bytes),
+        match self.judge_outgoing(single) {
+            Ok((_, false)) => Some(bytes),
+            Ok((replacement, true)) => Some(rpc::write_message(&replacement)),
             Err((denial, instead)) => {
                 denials.push(denial);
                 instead
@@ -213,28 +268,37 @@ impl MessageHook {
         elements: Vec<Result<Message, InvalidMessage>>,
         denials: &mut Vec<BlockedMessage>,
     ) -> Option<Bytes> {
-        let before = denials.len();
+        let mut is_changed = false;
         let mut kept = Vec::new();
         for element in elements {
-            match self.judge(element) {
-                Ok(message) => kept.push(rpc::write_message(&message)),
+            match self.judge_outgoing(element) {
+                Ok((message, is_replacement)) => {
+                    is_changed |= is_replacement;
+                    kept.push(rpc::write_message(&message));
+                }
                 Err((denial, instead)) => {
+                    is_changed = true;
                     denials.push(denial);
                     kept.extend(instead);
                 }
             }
         }
-        if denials.len() == before {
+        if !is_changed {
             return Some(bytes);
         }
         (!kept.is_empty()).then(|| rpc::write_batch(&kept))
     }
 
-    /// Returns a message that passes. Otherwise returns the refusal, and what to write instead.
-    fn judge(&self, element: Result<Message, InvalidMessage>) -> Result<Message, (BlockedMessage, Option<Bytes>)> {
+    /// Returns the message to write, and whether it replaces this one. Otherwise returns the
+    /// refusal, and what to write instead.
+    fn judge_outgoing(
+        &self,
+        element: Result<Message, InvalidMessage>,
+    ) -> Result<(Message, bool), (BlockedMessage, Option<Bytes>)> {
         let (what, why, id, is_request) = match element {
-            Ok(message) => match self.ask(Direction::Out, &message) {
-                Ok(()) => return Ok(message),
+            Ok(message) => match self.judge(Direction::Out, &message, &outgoing_limits()) {
+                Ok(None) => return Ok((message, false)),
+                Ok(Some(replacement)) => return Ok((replacement, true)),
                 Err(why) => {
                     let id = id(&message).cloned();
                     (describe(&message), why, id, matches!(message, Message::Request(_)))
@@ -313,6 +377,36 @@ impl<'a> WireMessage<'a> {
 impl fmt::Debug for WireMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.direction, Visible(&self.text()))
+    }
+}
+
+/// Returns the limits of what this side writes. An outgoing text is nested no deeper than the
+/// requests that led to it, and its application may write at any length.
+fn outgoing_limits() -> FrameLimits {
+    FrameLimits { max_depth: u32::MAX, max_line: usize::MAX, ..FrameLimits::default() }
+}
+
+/// Reads the replacement of a message.
+fn read_replacement(message: &Message, text: &Bytes, limits: &FrameLimits) -> Result<Message, Denial> {
+    let refused = |why: &str| Denial::new(format!("its replacement {why}"));
+    if text.len() > limits.max_line {
+        return Err(refused("is too long"));
+    }
+    // A line break ends a message on a duplex connection. Between tokens it means a space, and
+    // within a string it is not valid JSON.
+    let text: Bytes = match text.contains(&b'\n') || text.contains(&b'\r') {
+        true => text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect(),
+        false => text.clone(),
+    };
+    let read = rpc::parse(text, limits.max_depth).map_err(|defect| refused(&format!("is not valid: {defect}")))?;
+    let is_same_kind = match (message, &read) {
+        (Message::Request(_), Message::Request(_)) | (Message::Notification(_), Message::Notification(_)) => true,
+        (Message::Response(_), Message::Response(_)) | (Message::Error(_), Message::Error(_)) => true,
+        (Message::Request(_) | Message::Notification(_) | Message::Response(_) | Message::Error(_), _) => false,
+    };
+    match is_same_kind && id(message) == id(&read) && method(message) == method(&read) {
+        true => Ok(read),
+        false => Err(refused("is of another kind, or has another id or method")),
     }
 }
 

@@ -164,7 +164,7 @@ pub use call::{Call, CallHandle, IntoCall, LogLevel, Method, Pages, custom, ping
 pub use client::{Client, ClientCommands, ClientConfig};
 pub use error::{CallError, Diagnostic, Refusal, RefusedCommand};
 pub use exchange::{Dialect, Group, Headers, Inherit, Program, UnixSocket, WsDialect};
-pub use hook::{Denial, Direction, MessageHook, MessageKind, WireMessage};
+pub use hook::{Denial, Direction, MessageHook, MessageKind, Ruling, WireMessage};
 pub use input::{Authorization, Challenge, Change, InputAnswer, InputRequest, Outcome, Watch};
 pub use limits::Limits;
 pub use model::Progress;

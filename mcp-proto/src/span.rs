@@ -31,7 +31,6 @@ pub struct Span {
     revision: Option<ProtocolVersion>,
     transport: Transport,
     request: Option<Id>,
-    round: u32,
     trace: Option<TraceContext>,
     began_at: Instant,
 }
@@ -61,7 +60,6 @@ impl Span {
             revision: None,
             transport: transport_to(target),
             request: None,
-            round: 0,
             began_at: now,
         };
         if let Some(trace) = telemetry.observer().began(&span.start()) {
@@ -87,7 +85,6 @@ impl Span {
             revision: Some(context.version),
             transport: transport_of(context),
             request: Some(responder.id().clone()),
-            round: incoming.rounds,
             trace: TraceContext::read(&incoming.meta),
             began_at: now,
         };
@@ -144,7 +141,6 @@ impl Span {
             revision: self.revision,
             transport: self.transport,
             request: self.request.as_ref(),
-            round: self.round,
             trace: self.trace.clone(),
             bytes: self.params.slices().map(|(key, value)| key.len() + value.len()).sum(),
         }

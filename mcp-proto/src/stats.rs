@@ -1,8 +1,10 @@
 //! Snapshots for metrics: what an engine and its connections hold, and what they have done. This
-//! module only defines the numbers; it counts nothing.
+//! module only defines the numbers, and writes them for a monitoring system; it counts nothing.
 
 use crate::error::DiagnosticKind;
 use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt::Write as _;
 use core::ops::AddAssign;
 
 /// What a client holds now, and what it has done since it was created.
@@ -111,6 +113,137 @@ pub struct Traffic {
     pub defects_in: u64,
 }
 
+impl ClientStats {
+    /// Returns the numbers as OpenMetrics text, up to `# EOF`: for the response to a scrape, with
+    /// the media type `application/openmetrics-text; version=1.0.0`. Every name begins with
+    /// `mcp_client_`. The only label is `code` of the diagnostics; nothing of a server appears.
+    ///
+    /// Durations and methods are not among the numbers: an
+    /// [`Observe`](crate::telemetry::Observe) learns of these.
+    pub fn openmetrics(&self) -> String {
+        let Self {
+            calls,
+            calls_made,
+            questions,
+            waiting,
+            channels,
+            traffic,
+            unsent,
+            queued,
+            lost_notifications,
+            lost_diagnostics,
+            diagnostics,
+            reconnects,
+            pings_missed,
+            detached_threads,
+        } = self;
+        let mut out = MetricsText::new("client");
+        out.gauge("calls", "Calls that have not ended", *calls);
+        out.counter("calls_made", "Accepted calls", *calls_made);
+        out.gauge("questions", "Requests of the server that wait for an answer", *questions);
+        out.gauge("waiting_requests", "HTTP requests that wait for a connection", *waiting);
+        out.gauge("connections", "Connections that are open, opening or closing", *channels);
+        out.traffic(traffic);
+        out.gauge("unsent_bytes", "Bytes that are not written yet", *unsent);
+        out.gauge("queued_outputs", "Outputs and events that wait for the program", *queued);
+        out.counter("lost_notifications", "Notifications that were dropped", *lost_notifications);
+        out.counter("lost_diagnostics", "Diagnostics that were dropped", *lost_diagnostics);
+        out.counter("reconnects", "Resumptions of a stream", *reconnects);
+        out.counter("pings_missed", "Pings without a response", *pings_missed);
+        out.gauge("detached_threads", "Threads that outlived their connection", *detached_threads);
+        out.diagnostics(diagnostics);
+        out.end()
+    }
+}
+
+impl ServerStats {
+    /// Returns the numbers as OpenMetrics text, as [`ClientStats::openmetrics`] does. Every name
+    /// begins with `mcp_server_`. Nothing of a client appears.
+    pub fn openmetrics(&self) -> String {
+        let Self {
+            running,
+            abandoned_handlers,
+            waiting_handlers,
+            requests,
+            channels,
+            sessions,
+            streams,
+            traffic,
+            queued,
+            lost_notifications,
+            lost_diagnostics,
+            diagnostics,
+        } = self;
+        let mut out = MetricsText::new("server");
+        out.gauge("running_requests", "Requests without a response", *running);
+        out.gauge("abandoned_handlers", "Handlers whose response has no receiver", *abandoned_handlers);
+        out.gauge("waiting_handlers", "Handlers that wait for a thread", *waiting_handlers);
+        out.counter("requests", "Requests that the program received", *requests);
+        out.gauge("connections", "Connections that are open or closing", *channels);
+        out.gauge("sessions", "HTTP sessions", *sessions);
+        out.gauge("streams", "Streams of legacy HTTP clients", *streams);
+        out.traffic(traffic);
+        out.gauge("queued_outputs", "Outputs that wait for the program", *queued);
+        out.counter("lost_notifications", "Notifications that were dropped", *lost_notifications);
+        out.counter("lost_diagnostics", "Diagnostics that were dropped", *lost_diagnostics);
+        out.diagnostics(diagnostics);
+        out.end()
+    }
+}
+
+/// Metrics of one side, as OpenMetrics text.
+struct MetricsText {
+    side: &'static str,
+    text: String,
+}
+
+impl MetricsText {
+    const fn new(side: &'static str) -> Self {
+        Self { side, text: String::new() }
+    }
+
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let Self { side, text } = self;
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "# TYPE mcp_{side}_{name} {kind}");
+        if name.ends_with("_bytes") {
+            let _ = writeln!(text, "# UNIT mcp_{side}_{name} bytes");
+        }
+        let _ = writeln!(text, "# HELP mcp_{side}_{name} {help}.");
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: usize) {
+        self.family(name, "gauge", help);
+        let _ = writeln!(self.text, "mcp_{}_{name} {value}", self.side);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, "counter", help);
+        let _ = writeln!(self.text, "mcp_{}_{name}_total {value}", self.side);
+    }
+
+    fn traffic(&mut self, traffic: &Traffic) {
+        let Traffic { bytes_in, bytes_out, messages_in, messages_out, defects_in } = *traffic;
+        self.counter("received_bytes", "Bytes read", bytes_in);
+        self.counter("sent_bytes", "Bytes written", bytes_out);
+        self.counter("received_messages", "Messages read", messages_in);
+        self.counter("sent_messages", "Messages to be written", messages_out);
+        self.counter("received_defects", "Invalid messages read", defects_in);
+    }
+
+    fn diagnostics(&mut self, diagnostics: &BTreeMap<DiagnosticKind, u64>) {
+        self.family("diagnostics", "counter", "Diagnostics about the peers");
+        for (code, count) in diagnostics.iter().map(|(kind, count)| (kind.code(), count)) {
+            let _ = writeln!(self.text, "mcp_{}_diagnostics_total{{code=\"{code}\"}} {count}", self.side);
+        }
+    }
+
+    fn end(mut self) -> String {
+        self.text.push_str("# EOF\n");
+        self.text
+    }
+}
+
 impl Traffic {
     /// Returns whether all counts are zero.
     pub fn is_empty(&self) -> bool {
@@ -125,5 +258,70 @@ impl AddAssign for Traffic {
         self.messages_in += more.messages_in;
         self.messages_out += more.messages_out;
         self.defects_in += more.defects_in;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+
+    /// Checks the text line by line, and returns its samples.
+    fn samples(text: &str) -> Vec<(&str, u64)> {
+        let (lines, mut families) = (text.strip_suffix("# EOF\n").expect("an end"), BTreeSet::new());
+        let (mut samples, mut family) = (Vec::new(), "");
+        for line in lines.lines() {
+            match line.split_once(' ').expect("two parts") {
+                ("#", rest) => {
+                    let mut words = rest.split(' ');
+                    let (kind, name) = (words.next().unwrap(), words.next().unwrap());
+                    match kind {
+                        "TYPE" => assert!(families.insert(name), "{name} occurs once"),
+                        "UNIT" => assert_eq!(words.next(), name.rsplit('_').next()),
+                        "HELP" => {}
+                        other => panic!("{other}"),
+                    }
+                    assert!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{name}");
+                    family = name;
+                }
+                (sample, value) => {
+                    let name = sample.split('{').next().unwrap();
+                    assert_eq!(name.strip_suffix("_total").unwrap_or(name), family, "it follows its family");
+                    samples.push((sample, value.parse().unwrap()));
+                }
+            }
+        }
+        samples
+    }
+
+    #[test]
+    fn openmetrics_contains_every_number_once() {
+        let traffic = Traffic { bytes_in: 1, bytes_out: 2, messages_in: 3, messages_out: 4, defects_in: 5 };
+        let diagnostics = BTreeMap::from([(DiagnosticKind::Denied, 6), (DiagnosticKind::BadMessage, 7)]);
+        let client = ClientStats {
+            calls: 8,
+            calls_made: u64::MAX,
+            traffic,
+            diagnostics: diagnostics.clone(),
+            ..ClientStats::default()
+        };
+        let (of_client, text) = (client.openmetrics(), |name: &str, value| (alloc::format!("mcp_{name}"), value));
+        let client = samples(&of_client);
+        for (name, value) in [
+            text("client_calls", 8),
+            text("client_calls_made_total", u64::MAX),
+            text("client_received_bytes_total", 1),
+            text("client_received_defects_total", 5),
+            text("client_diagnostics_total{code=\"denied\"}", 6),
+            text("client_pings_missed_total", 0),
+        ] {
+            assert!(client.contains(&(&name, value)), "{name} {of_client}");
+        }
+        let server = ServerStats { sessions: 9, traffic, diagnostics, ..ServerStats::default() }.openmetrics();
+        let server = samples(&server);
+        assert!(server.contains(&("mcp_server_sessions", 9)) && server.contains(&("mcp_server_sent_bytes_total", 2)));
+        // All of the fields, two lines for the diagnostics, and five for the traffic.
+        assert_eq!((client.len(), server.len()), (12 + 5 + 2, 10 + 5 + 2));
     }
 }

@@ -91,7 +91,8 @@ pub enum Transport {
     WebSocket,
 }
 
-/// A call or a request at its beginning.
+/// A call or a request at its beginning. On a client all rounds of a call are one span, on a server
+/// each round of a request in which its handler runs is one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SpanStart<'a> {
@@ -111,9 +112,6 @@ pub struct SpanStart<'a> {
     pub transport: Transport,
     /// The id of the request. `None` on a client.
     pub request: Option<&'a Id>,
-    /// Number of earlier rounds of a request in which its handler has asked. Each round is a span
-    /// of its own. Always 0 on a client, where all rounds are one call.
-    pub round: u32,
     /// Its place in a trace: what [`Call::trace`](crate::Call::trace) has set, or what the client
     /// of a server sent.
     pub trace: Option<TraceContext>,

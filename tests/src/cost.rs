@@ -74,6 +74,9 @@ pub fn table(meter: Meter) -> String {
     for era in Era::ALL {
         table += &calls(&format!("call with a token, {era}"), Pair::guarded(era, meter));
     }
+    for era in Era::ALL {
+        table += &calls(&format!("call with spans, {era}"), Pair::observed(era, meter));
+    }
     for chunk in [16 << 10, 1] {
         let heap = events(meter, chunk);
         let each = |total: usize| total as f64 / COUNT as f64;

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use mcp_proto::client::{BadHeader, ClientConfig, Event};
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
-use mcp_proto::hook::{Denial, MessageHook, WireMessage};
+use mcp_proto::hook::{Denial, MessageHook, Ruling, WireMessage};
 use mcp_proto::input::{Authorization, Challenge, InputAnswer, InputRequest};
 use mcp_proto::model::capabilities::{BadExtension, Extensions, RootsCapability, SamplingCapability};
 use mcp_proto::model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
@@ -196,9 +196,12 @@ impl ClientOptions {
     }
 
     /// Sets the message hook, which sees every message in both directions before it is handled or
-    /// written, and may refuse it. See [`MessageHook`]. It runs under the lock of the client: it
-    /// must not block, and must not call the client.
-    pub fn on_message(self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
+    /// written, and may refuse or replace it. See [`MessageHook`]. It runs under the lock of the
+    /// client: it must not block, and must not call the client.
+    pub fn on_message<R: Into<Ruling>>(
+        self,
+        ask: impl Fn(&WireMessage<'_>) -> Result<R, Denial> + Send + Sync + 'static,
+    ) -> Self {
         let hook = MessageHook::new(ask);
         self.set(move |config| config.on_message = Some(hook))
     }

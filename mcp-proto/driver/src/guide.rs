@@ -36,6 +36,11 @@ pub mod interrupts {}
 #[cfg_attr(not(doctest), doc = include_str!("guide/limits.md"))]
 pub mod limits {}
 
+/// Spans, metrics and statistics.
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/telemetry.md"))]
+pub mod telemetry {}
+
 /// Tests in virtual time, and recordings of runs.
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/tests.md"))]

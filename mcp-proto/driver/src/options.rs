@@ -18,7 +18,7 @@ use core::mem::take;
 #[cfg(feature = "auth")]
 use mcp_proto::auth::{Resource, VerifierConfig};
 use mcp_proto::exchange::{Peer, RequestHead};
-use mcp_proto::hook::{Denial, MessageHook, WireMessage};
+use mcp_proto::hook::{Denial, MessageHook, Ruling, WireMessage};
 use mcp_proto::input::Outcome;
 use mcp_proto::input::{Admission, AdmitToken, ServerCommand};
 use mcp_proto::route::{BlockingCall, BoxFuture, Router, block_here};
@@ -160,9 +160,12 @@ impl ServerOptions {
     }
 
     /// Sets the message hook, which sees every message in both directions before it is handled or
-    /// written, and may refuse it. See [`MessageHook`]. The tasks or threads of the connections
-    /// call it. It must not block.
-    pub fn on_message(mut self, ask: impl Fn(&WireMessage<'_>) -> Result<(), Denial> + Send + Sync + 'static) -> Self {
+    /// written, and may refuse or replace it. See [`MessageHook`]. The tasks or threads of the
+    /// connections call it. It must not block.
+    pub fn on_message<R: Into<Ruling>>(
+        mut self,
+        ask: impl Fn(&WireMessage<'_>) -> Result<R, Denial> + Send + Sync + 'static,
+    ) -> Self {
         self.message = Some(MessageHook::new(ask));
         self
     }

@@ -6,6 +6,7 @@ use crate::exchange::{
 };
 use crate::hook::{Denial, Direction, MessageHook};
 use crate::input::InputRequest;
+use crate::limits::FrameLimits;
 use crate::model::resources::BadResource;
 use crate::model::tools::BadTool;
 use crate::redact::Url;
@@ -132,10 +133,8 @@ fn hooked(text: &str) -> String {
         Ok(())
     });
     let params = Object::new().with("text", text).into();
-    hook.incoming(crate::exchange::Inbound::Message(Message::Notification(Notification {
-        method: text.to_string().into(),
-        params: Some(params),
-    })));
+    let message = Message::Notification(Notification { method: text.to_string().into(), params: Some(params) });
+    hook.incoming(crate::exchange::Inbound::Message(message), &FrameLimits::default());
     seen.lock().unwrap().clone()
 }
 

@@ -3,13 +3,15 @@
 //! encoding of their values. The legacy fields are the session and the last event id. This module
 //! knows no tool and no connection.
 
-use crate::exchange::trim_blanks;
-use crate::rpc::Object;
+use crate::exchange::{Headers, trim_blanks};
+use crate::model::lifecycle::meta;
+use crate::rpc::{self, Message, Object, Request};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 
 /// The revision.
 pub(crate) const VERSION: &str = "MCP-Protocol-Version";
@@ -22,6 +24,28 @@ pub(crate) const NAME: &str = "Mcp-Name";
 
 /// The prefix of the fields that mirror arguments of a tool.
 pub(crate) const PARAM: &str = "Mcp-Param-";
+
+/// Returns whether header fields of a request repeat something of its body that another body has
+/// changed. `true` if a body cannot be read.
+pub(crate) fn repeat_a_change(headers: &Headers, before: &Bytes, after: &Bytes) -> bool {
+    let request = |body: &Bytes| match rpc::parse(body.clone(), u32::MAX) {
+        Ok(Message::Request(Request { method, params, .. })) => Some((method, Object::read_opt(params.as_ref()).ok()?)),
+        _ => None,
+    };
+    // Only those of 2026-07-28 repeat anything of the body.
+    if headers.get(METHOD).is_none() {
+        return false;
+    }
+    let (Some((method, before)), Some((_, after))) = (request(before), request(after)) else { return true };
+    let version = |params: &Object| {
+        let meta = params.optional_object(meta::META).ok().flatten();
+        meta.and_then(|meta| meta.get(meta::PROTOCOL_VERSION))
+    };
+    let mirrors = headers.iter().any(|(name, _)| name.starts_with(PARAM));
+    name_of(&method, &before) != name_of(&method, &after)
+        || version(&before) != version(&after)
+        || (mirrors && before.get("arguments") != after.get("arguments"))
+}
 
 /// The session, from 2025-03-26 to 2025-11-25.
 pub(crate) const SESSION: &str = "Mcp-Session-Id";

@@ -9,7 +9,9 @@ use super::recorded::TakeNotes;
 use crate::client::{ClientConfig, Event};
 use crate::error::Refusal;
 use crate::exchange::{Action, ConnectionId, ConnectionNotice, Endpoint, IoEvent, Shutdown};
+use crate::hook::{Denial, Ruling};
 use crate::input::{Change, Input, InputResult, WiredClientInput};
+use crate::redact::redact_message;
 use crate::time::Instant;
 use crate::wired::WiredClient;
 use alloc::boxed::Box;
@@ -36,6 +38,8 @@ pub struct ClientStart {
 pub enum ClientNote {
     /// A refusal of the message hook: the number of the message, and the reason.
     Denied(usize, String),
+    /// A replacement of the message hook: the number of the message, and the other message.
+    Replaced(usize, #[serde(with = "crate::record::value")] Bytes),
     /// What the validator found wrong: the number of the schema or value.
     Found(usize, Finding),
 }
@@ -43,10 +47,17 @@ pub enum ClientNote {
 /// Returns the notes of the callbacks that are observed.
 pub(super) fn notes(hook: Overheard, found: FindingsLog, mask: Mask) -> TakeNotes<WiredClient> {
     Box::new(move || {
-        let denied = hook.take().into_iter().map(|(number, reason)| ClientNote::Denied(number, mask.text(&reason)));
+        let ruled = hook.take().into_iter().filter_map(|(number, ruling)| match ruling {
+            Ok(Ruling::Pass) => None,
+            Ok(Ruling::Replace(text)) if mask.is_on() => {
+                Some(ClientNote::Replaced(number, redact_message(&text).into()))
+            }
+            Ok(Ruling::Replace(text)) => Some(ClientNote::Replaced(number, text)),
+            Err(Denial(reason)) => Some(ClientNote::Denied(number, mask.text(&reason))),
+        });
         let masked = |found: Finding| if mask.is_on() { found.masked() } else { found };
         let found = found.take().into_iter().map(|(number, found)| ClientNote::Found(number, masked(found)));
-        found.chain(denied).collect()
+        found.chain(ruled).collect()
     })
 }
 
@@ -86,16 +97,17 @@ impl Replay for WiredClient {
     fn create(log: &Log<Self>) -> Self {
         let mut config = Arc::clone(&log.start.config);
         if config.on_message.is_some() {
-            let denials = log.notes.iter().filter_map(|note| match note {
-                ClientNote::Denied(number, reason) => Some((*number, reason.clone())),
+            let rulings = log.notes.iter().filter_map(|note| match note {
+                ClientNote::Denied(number, reason) => Some((*number, Err(Denial::new(reason.as_str())))),
+                ClientNote::Replaced(number, text) => Some((*number, Ok(Ruling::Replace(text.clone())))),
                 ClientNote::Found(..) => None,
             });
-            let on_message = Some(hook::scripted(denials.collect()));
+            let on_message = Some(hook::scripted(rulings.collect()));
             config = Arc::new(ClientConfig { on_message, ..ClientConfig::clone(&config) });
         }
         let findings = log.notes.iter().filter_map(|note| match note {
             ClientNote::Found(number, found) => Some((*number, found.clone())),
-            ClientNote::Denied(..) => None,
+            ClientNote::Denied(..) | ClientNote::Replaced(..) => None,
         });
         config = findings::with_validator(config, |_| findings::scripted(findings.collect()));
         Self::new(config, log.seed, log.start.now)

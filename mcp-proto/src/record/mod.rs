@@ -19,8 +19,9 @@
 //! The names are those of the types: a line holds what serde derives for an
 //! [`Input`](crate::input::Input), or an output. What an input returned is the output that follows
 //! it. What a callback returned is a note: a refusal of a message hook is
-//! `{"Note":{"Denied":[4,"…"]}}`, here that of the fifth message that the hook saw, and what a
-//! validator found wrong is `{"Note":{"Found":[4,…]}}`. Times count from the driver's origin. Bytes
+//! `{"Note":{"Denied":[4,"…"]}}`, here that of the fifth message that the hook saw, a replacement
+//! is `{"Note":{"Replaced":[4,{"Text":"…"}]}}`, and what a validator found wrong is
+//! `{"Note":{"Found":[4,…]}}`. Times count from the driver's origin. Bytes
 //! are text if they are UTF-8, otherwise `{"Base64":…}`. JSON of the protocol is text. The last
 //! line is present if the client terminated. A limit that does not fit the `usize` of the machine
 //! that reads is an error. The format, and the behaviour of an engine, may change with a version of

@@ -17,6 +17,7 @@ use crate::error::StreamEnd;
 use crate::exchange::{
     Action, Closed, ConnectionId, Credentials, Endpoint, ExitStatus, Group, Inherit, IoEvent, Peer, PeerKind, Program,
 };
+use crate::hook::Ruling;
 use crate::input::{ClientCommand, Input, InputAnswer, InputKey, NotificationId, Watch, WiredClientInput};
 use crate::model::elicitation::ElicitResult;
 use crate::model::icon::{Icon, Theme};
@@ -415,19 +416,23 @@ fn the_seed_is_part_of_a_run() {
     assert!(difference.recorded.is_some_and(|line| line.contains("reconnecting")));
 }
 
-/// A hook is a function of the application: its refusals are recorded, and the replay does not call
-/// it.
+/// A hook is a function of the application: its refusals and replacements are recorded, and the
+/// replay does not call it.
 #[test]
-fn refusals_of_a_hook_are_replayed() {
+fn rulings_of_a_hook_are_replayed() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let mut config = ClientConfig::given();
         config.policy = Policy::Legacy;
         let asked = core::sync::atomic::AtomicUsize::new(0);
         config.on_message = Some(crate::hook::MessageHook::new(move |message| {
-            // Refuses every second ping, which a function of the message alone could not do.
+            // Each ping in another way, which a function of the message alone could not do.
             let n =
                 asked.fetch_add(usize::from(message.method() == Some("ping")), core::sync::atomic::Ordering::Relaxed);
-            if n.is_multiple_of(2) { Ok(()) } else { Err(crate::hook::Denial::new("every second one")) }
+            match n % 3 {
+                0 => Ok(Ruling::Pass),
+                1 => Err(crate::hook::Denial::new("every third one")),
+                _ => Ok(Ruling::Replace(message.raw().replacen('}', ",\"params\":{\"token\":\"secret\"}}", 1).into())),
+            }
         }));
         let (recorder, kept) = recorder(redaction);
         let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
@@ -439,11 +444,15 @@ fn refusals_of_a_hook_are_replayed() {
         }
         let file = kept.lock().unwrap().clone();
         let text = String::from_utf8(file.clone()).unwrap();
-        assert!(text.matches("{\"Note\":{\"Denied\":").count() >= 3, "{text}");
+        let notes = ["Denied", "Replaced"].map(|note| text.matches(&format!("{{\"Note\":{{\"{note}\":")).count());
+        assert_eq!(notes, [2, 2], "{text}");
+        assert_eq!(text.contains("secret"), redaction == Redaction::Raw);
         assert_eq!(Recording::read(&file).unwrap().replay().map(|summary| summary.inputs), Ok(8));
-        let without: String =
-            text.split_inclusive('\n').filter(|line| !line.starts_with("{\"Note\":{\"Denied\":")).collect();
-        assert!(Recording::read(without.as_bytes()).unwrap().replay().is_err());
+        for note in ["Denied", "Replaced"] {
+            let note = format!("{{\"Note\":{{\"{note}\":");
+            let without: String = text.split_inclusive('\n').filter(|line| !line.starts_with(&note)).collect();
+            assert!(Recording::read(without.as_bytes()).unwrap().replay().is_err());
+        }
     }
 }
 

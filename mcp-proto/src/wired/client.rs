@@ -14,6 +14,7 @@ use crate::exchange::*;
 use crate::frame::Kind;
 use crate::hook::Denial;
 use crate::input::*;
+use crate::model::headers;
 use crate::observer::{Observable, Observer, Observers};
 use crate::seed::Seed;
 use crate::short_map::ShortMap;
@@ -486,8 +487,8 @@ impl WiredClient {
         id
     }
 
-    fn submit(&mut self, request: QueuedRequest) {
-        if let Some(Denial(reason)) = self.denied(&request) {
+    fn submit(&mut self, mut request: QueuedRequest) {
+        if let Err(Denial(reason)) = self.rule(&mut request) {
             return self.refuse(request.exchange, Closed::Denied(reason));
         }
         if let Some(why) = self.unroutable(&request.key.origin, request.key.reach) {
@@ -557,11 +558,21 @@ impl WiredClient {
         self.client.handle_event(self.now, exchange, ExchangeEvent::Failed { sent: Sent::No, why });
     }
 
-    /// Returns why the hook refuses a request, before a connection is used for it. The hook has
-    /// already checked a repeated request. A GET or a DELETE has no message to check.
-    fn denied(&self, request: &QueuedRequest) -> Option<Denial> {
+    /// Applies the hook to a request, before a connection is used for it. The hook has already
+    /// checked a repeated request. A GET or a DELETE has no message to check.
+    fn rule(&self, request: &mut QueuedRequest) -> Result<(), Denial> {
         let is_message = !request.repeated && !request.raw && !request.body.is_empty();
-        let hook = self.client.config().on_message.as_ref().filter(|_| is_message)?;
-        hook.outgoing(Outbound::Message(request.body.clone())).denials.pop().map(|denial| denial.why)
+        let Some(hook) = self.client.config().on_message.as_ref().filter(|_| is_message) else { return Ok(()) };
+        let mut decision = hook.outgoing(Outbound::Message(request.body.clone()));
+        if let Some(denial) = decision.denials.pop() {
+            return Err(denial.why);
+        }
+        if let Some(Outbound::Message(body)) = decision.send {
+            if body != request.body && headers::repeat_a_change(&request.head.headers, &request.body, &body) {
+                return Err(Denial::new("its replacement changes what a header field repeats"));
+            }
+            request.body = body;
+        }
+        Ok(())
     }
 }

@@ -541,7 +541,7 @@ impl Connection {
     fn item(&mut self, exchange: ExchangeId, item: Inbound) {
         tally::read(&mut self.traffic, &item);
         let item = match &self.hook {
-            Some(hook) => hook.incoming(item),
+            Some(hook) => hook.incoming(item, &self.limits),
             None => item,
         };
         if let Inbound::Request(RequestHead { headers, .. }) | Inbound::Response(ResponseHead { headers, .. }) = &item

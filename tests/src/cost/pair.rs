@@ -9,6 +9,8 @@ use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown}
 use mcp_proto::input::ClientCommand;
 use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::server::{self, ServerCommands, Sessions};
+use mcp_proto::span::Span;
+use mcp_proto::telemetry::{Observe, SpanEnd, SpanOutcome, Telemetry};
 use mcp_proto::tools::CallTool;
 use mcp_proto::wired::{Kind, WiredClient, WiredServer};
 use mcp_proto::{CallError, CallHandle, CallToolResult, ClientConfig, Instant, Router, tool, tools};
@@ -85,11 +87,22 @@ pub struct Pair {
     requests: Vec<(ConnectionId, Bytes)>,
     responses: Vec<(ConnectionId, Bytes)>,
     outcome: Option<Result<RawResult, CallError>>,
+    /// The span of the call.
+    span: Option<Box<Span>>,
     /// What decides about the token of the client, if it has one.
     guard: Option<Guard>,
     meter: Meter,
     /// Allocations of the client and of the server.
     heaps: [Heap; 2],
+}
+
+/// An observer that keeps nothing.
+struct Counter;
+
+impl Observe for Counter {
+    fn ended(&self, end: &SpanEnd<'_>) {
+        assert_eq!((end.span.method, end.outcome), ("tools/call", SpanOutcome::Complete));
+    }
 }
 
 /// Which side makes the allocations.
@@ -102,15 +115,20 @@ enum Side {
 impl Pair {
     /// Creates both. The first call connects them.
     pub fn new(transport: Transport, era: Era, meter: Meter) -> Self {
-        Self::with(transport, era, meter, None)
+        Self::with(transport, era, meter, None, false)
     }
 
     /// The same over HTTP: the client holds a token, which the server verifies and remembers.
     pub fn guarded(era: Era, meter: Meter) -> Self {
-        Self::with(Transport::Http, era, meter, Some(Guard::new()))
+        Self::with(Transport::Http, era, meter, Some(Guard::new()), false)
     }
 
-    fn with(transport: Transport, era: Era, meter: Meter, guard: Option<Guard>) -> Self {
+    /// The same over stdio, with functions around the handler and telemetry on both sides.
+    pub fn observed(era: Era, meter: Meter) -> Self {
+        Self::with(Transport::Lines, era, meter, None, true)
+    }
+
+    fn with(transport: Transport, era: Era, meter: Meter, guard: Option<Guard>, is_observed: bool) -> Self {
         let mut router = Router::new("cost", "1")
             .inline(|router| router.tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text)));
         if (transport, era) == (Transport::Http, Era::Modern) {
@@ -123,6 +141,12 @@ impl Pair {
         if let Some(guard) = &guard {
             guard.client(&mut config);
             router = router.configure(|config| guard.server(config));
+        }
+        if is_observed {
+            router = router
+                .inline(|router| router.before(|_: &Cx| Ok(())).after(|_, _| {}))
+                .configure(|config| config.observe = Some(Telemetry::new(Counter)));
+            config.observe = Some(Telemetry::new(Counter));
         }
         config.policy = if era == Era::Legacy { Policy::Legacy } else { Policy::Modern };
         Self {
@@ -137,6 +161,7 @@ impl Pair {
             requests: Vec::new(),
             responses: Vec::new(),
             outcome: None,
+            span: None,
             guard,
             meter,
             heaps: [Heap::default(); 2],
@@ -167,13 +192,23 @@ impl Pair {
             self.server_turn();
         }
         let outcome = self.outcome.take().expect("the call has ended");
-        let result = self.counted(Side::Client, |_| finish(calling, outcome));
+        let result = self.counted(Side::Client, |pair| {
+            let version = outcome.as_ref().ok().map(|result| result.version);
+            if let Some(span) = pair.span.take() {
+                span.end_call(&outcome, version, pair.now).report();
+            }
+            finish(calling, outcome)
+        });
         assert_eq!(result.first_text(), Some(self.echo.text.as_str()));
     }
 
     #[inline(never)]
     fn start(&mut self) -> CallHandle<CallTool> {
-        self.client.call(self.now, tools::call("echo").arguments(&self.echo)).expect("there is room")
+        let mut call = tools::call("echo").arguments(&self.echo);
+        let config = self.client.client().config();
+        let begin = |telemetry| Box::new(Span::of_call(telemetry, call.raw_mut(), &config.target, self.now));
+        self.span = config.observe.as_ref().map(begin);
+        self.client.call(self.now, call).expect("there is room")
     }
 
     /// Adds the allocations of `work` to those of `side`.
@@ -238,14 +273,21 @@ impl Pair {
                     self.counted(Side::Server, |pair| server_io(pair, connection, written));
                     self.responses.push((self.to_client[&connection], Bytes::copy_from_slice(&bytes)));
                 }
-                Action::Event(server::Event::Request(responder, incoming)) => {
+                Action::Event(server::Event::Request(responder, mut incoming)) => {
                     self.counted(Side::Server, |pair| {
+                        let telemetry = responder.config().observe.as_ref();
+                        let begin =
+                            |telemetry| Box::new(Span::of_request(telemetry, &responder, &mut incoming, pair.now));
+                        let span = telemetry.map(begin);
                         let answer = match pair.router.route(responder, incoming) {
                             RouteResult::Answer(answer) => answer,
                             RouteResult::Handle { handler, invocation, responder } => {
                                 responder.write(handler.call(&Cx::detached(invocation)).expect("no future"))
                             }
                         };
+                        if let Some(span) = span {
+                            span.end_request(&answer, false, pair.now).report();
+                        }
                         pair.server.respond(pair.now, answer);
                     });
                 }

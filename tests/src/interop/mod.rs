@@ -20,6 +20,7 @@ pub mod session;
 pub mod setup;
 pub mod steps;
 pub mod tls;
+pub mod traces;
 pub mod web;
 mod web_steps;
 

@@ -22,6 +22,14 @@ fn costs_are_those_of_the_kept_table() {
             ["call with a token, ", "call over HTTP, "].map(|call| allocations(&format!("{call}{of}")));
         assert_eq!(with, without, "a token makes no allocation more: {of}");
     }
+    for era in ["2026-07-28", "2025-11-25"] {
+        let of = |call: &str| -> f64 {
+            let side = |side: &str| allocations(&format!("{call}, {era}, {side}")).expect("a number");
+            ["client", "server"].map(|of| side(of).parse::<f64>().expect("a number")).iter().sum()
+        };
+        let more = of("call with spans") - of("call over stdio");
+        assert!(more <= 3.0, "functions around a handler and telemetry take {more} allocations, {era}");
+    }
     if then.lines().next() == now.lines().next() {
         assert_eq!(now, then, "UPDATE=1 writes the new table");
     } else {

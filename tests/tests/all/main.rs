@@ -39,6 +39,7 @@ mod seam_b;
 mod sim;
 mod stdio;
 mod tasks;
+mod telemetry;
 mod web;
 
 /// Returns a fifth of the size of a simulation. The full stage, which compiles feature `full`, has

@@ -3,16 +3,30 @@
 
 #[path = "../../examples/sample_dialect/client.rs"]
 mod client;
+#[path = "../../examples/opentelemetry.rs"]
+mod opentelemetry_sample;
 #[path = "../../examples/sample_dialect/server.rs"]
 mod server;
 #[path = "../../examples/session_data.rs"]
 mod session_data;
+#[path = "../../examples/tracing.rs"]
+mod tracing_sample;
 
-use mcp_blocking::{ClientOptions, Policy, connect_with, tools};
+use mcp_blocking::{ClientOptions, Policy, Router, ServerOptions, Service, connect_with, tool, tools};
+use opentelemetry::Context;
+use opentelemetry::trace::{Span as _, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _};
+use opentelemetry_sample::OpenTelemetry;
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
 use session_data::{Entry, SessionData};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tracing::Subscriber;
+use tracing::span::Attributes;
+use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt as _};
+use tracing_subscriber::{Layer, Registry};
 
 // covers: S3-27, S3-33, S4-03
 #[test]
@@ -24,6 +38,70 @@ fn sample_dialect_is_served_and_spoken() {
     assert_eq!(client.call("count", &[("to", 3)]).unwrap(), ["1", "2", "3"]);
     assert_eq!(client.call("nonsense", &[]).unwrap_err().to_string(), "there is no such tool");
     assert_eq!(client.call("count", &[("to", 12)]).unwrap().len(), 12);
+}
+
+// covers: META-B-020
+#[test]
+fn opentelemetry_has_one_trace_of_a_call_and_its_request() {
+    let exporter = InMemorySpanExporter::default();
+    let tracers = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+    let metrics = InMemoryMetricExporter::default();
+    let meters = SdkMeterProvider::builder().with_periodic_exporter(metrics.clone()).build();
+    let observe = || OpenTelemetry::new(&tracers, &meters);
+    let router = Router::new("s", "1").tool(tool("fails"), |_, ()| Err::<&str, _>("no".into()));
+    let server = Service::from((router, ServerOptions::new().observe(observe())));
+    let client = connect_with(server, ClientOptions::new().observe(observe())).unwrap();
+    let of_test = tracers.tracer("test").start("begin");
+    let root = of_test.span_context().clone();
+    {
+        let _current = Context::current_with_span(of_test).attach();
+        client.call(tools::call("fails")).unwrap();
+    }
+    client.close();
+    meters.force_flush().unwrap();
+
+    let spans = exporter.get_finished_spans().unwrap();
+    let of = |kind: SpanKind| spans.iter().find(|span| span.span_kind == kind).expect("a span");
+    let (call, request) = (of(SpanKind::Client), of(SpanKind::Server));
+    assert_eq!((&*call.name, &*request.name), ("tools/call fails", "tools/call fails"));
+    assert_eq!(call.parent_span_id, root.span_id());
+    assert_eq!(request.parent_span_id, call.span_context.span_id());
+    for span in [call, request] {
+        assert_eq!(span.span_context.trace_id(), root.trace_id());
+        let value = |key: &str| {
+            let attribute = span.attributes.iter().find(|attribute| attribute.key.as_str() == key);
+            attribute.map(|attribute| attribute.value.to_string())
+        };
+        let keys = ["mcp.method.name", "gen_ai.tool.name", "error.type", "network.transport", "mcp.protocol.version"];
+        let expected = ["tools/call", "fails", "tool_error", "pipe", "2026-07-28"];
+        assert_eq!(keys.map(value), expected.map(|text| Some(text.to_owned())));
+        assert!(matches!(span.status, Status::Error { .. }));
+    }
+    let exported = format!("{:?}", metrics.get_finished_metrics().unwrap());
+    for name in ["mcp.client.operation.duration", "mcp.server.operation.duration"] {
+        assert!(exported.contains(name), "{exported}");
+    }
+}
+
+/// Counts the spans of the crate `tracing` that end.
+struct Spans(Arc<Mutex<Vec<&'static str>>>);
+
+impl<S: Subscriber> Layer<S> for Spans {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &tracing::Id, _: LayerContext<'_, S>) {
+        self.0.lock().unwrap().push(attributes.metadata().name());
+    }
+}
+
+#[test]
+fn tracing_has_a_span_of_the_call_and_one_of_the_request() {
+    let seen = Arc::default();
+    tracing::subscriber::set_global_default(Registry::default().with(Spans(Arc::clone(&seen)))).unwrap();
+    let router = Router::new("s", "1").tool(tool("tick"), |_, ()| Ok("tock"));
+    let server = Service::from((router, ServerOptions::new().observe(tracing_sample::Tracing::default())));
+    let client = connect_with(server, ClientOptions::new().observe(tracing_sample::Tracing::default())).unwrap();
+    assert_eq!(client.call(tools::call("tick")).unwrap().first_text(), Some("tock"));
+    client.close();
+    assert_eq!(*seen.lock().unwrap(), ["call", "request"]);
 }
 
 /// Sends a request of HTTP, and returns what the server says up to this text.

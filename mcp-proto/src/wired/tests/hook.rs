@@ -5,7 +5,7 @@ use super::net::Net;
 use crate::client::{ClientCommands, ClientConfig, Policy, Termination};
 use crate::error::{NegotiationCause, NegotiationError, Stage};
 use crate::exchange::*;
-use crate::hook::{Denial, Direction, MessageHook, MessageKind, WireMessage};
+use crate::hook::{Denial, Direction, MessageHook, MessageKind, Ruling, WireMessage};
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
@@ -456,5 +456,129 @@ fn refused_ping_is_reported_and_not_a_missed_ping() {
         }
         let log = net.log();
         assert!(log.len() >= 4 && log.iter().all(|line| line == "diagnostic denied"), "{name}: {log:?}");
+    }
+}
+
+/// Returns a hook that replaces one text by another in the messages of this line, and one that
+/// keeps the messages that it sees.
+fn replacing(line_of: &'static str, from: &'static str, to: &'static str) -> Option<MessageHook> {
+    Some(MessageHook::new(move |message| {
+        let is_it = line(message) == line_of;
+        Ok(if is_it { Ruling::Replace(message.raw().replace(from, to).into()) } else { Ruling::Pass })
+    }))
+}
+
+fn keeping() -> (Option<MessageHook>, Arc<Mutex<Vec<String>>>) {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&kept);
+    let hook = MessageHook::new(move |message| {
+        seen.lock().unwrap().push(message.raw());
+        Ok(())
+    });
+    (Some(hook), kept)
+}
+
+// covers: S2-44
+#[test]
+fn replacement_is_what_the_other_side_gets() {
+    for (name, mut config) in targets() {
+        let (at_server, kept) = keeping();
+        config.on_message = replacing("> request tools/call", "\"first\"", "\"second\"");
+        let mut net = Net::between(config, server(at_server), 7);
+        net.rest();
+        net.call(tools::call("add").arguments(&Object::new().with("word", "first")));
+        net.rest();
+        assert!(net.log().contains(&"call 1 succeeded".to_string()), "{name}");
+        let kept = kept.lock().unwrap();
+        assert!(kept.iter().any(|text| text.contains("second")) && !kept.iter().any(|text| text.contains("first")));
+    }
+    // The response of a server, with line breaks that would end it on a duplex connection.
+    for (name, mut config) in targets() {
+        let (at_client, kept) = keeping();
+        config.on_message = at_client;
+        let at_server = replacing("> response 2", "\"result\":{", "\n\"result\":\r\n{\"more\":true,");
+        let mut net = Net::between(config, server(at_server), 7);
+        net.rest();
+        net.call(tools::call("add"));
+        net.rest();
+        assert!(net.log().contains(&"call 1 succeeded".to_string()), "{name}");
+        assert!(kept.lock().unwrap().iter().any(|text| text.contains("\"more\":true")), "{name}");
+    }
+}
+
+// covers: S2-44, HTTP-C-014
+#[test]
+fn incoming_replacement_is_handled_in_place_of_the_message() {
+    for (name, mut config) in targets() {
+        config.on_message = Some(MessageHook::new(|message: &WireMessage<'_>| {
+            let text = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-31000,"message":"replaced"}}"#;
+            Ok(if line(message) == "< response 2" { Ruling::Replace(text.into()) } else { Ruling::Pass })
+        }));
+        let mut net = Net::between(config, server(None), 7);
+        net.rest();
+        net.log();
+        net.call(tools::call("add"));
+        net.rest();
+        assert_eq!(net.log(), ["server: tools/call add", "call 1: MCP error -31000: replaced"], "{name}");
+    }
+    // A header field repeats the name of the tool.
+    for (name, config) in targets() {
+        let at_server = replacing("< request tools/call", "\"add\"", "\"next\"");
+        let mut net = Net::between(config, server(at_server), 7);
+        net.rest();
+        net.log();
+        net.call(tools::call("add"));
+        net.rest();
+        let log = net.log();
+        match name {
+            "http" => assert!(log.iter().any(|line| line.contains("-32020")), "{log:?}"),
+            _ => assert_eq!(log, ["server: tools/call next", "call 1 succeeded"], "{name}"),
+        }
+    }
+    let (_, mut config) = targets().pop().expect("http");
+    config.on_message = replacing("> request tools/call", "\"add\"", "\"next\"");
+    let mut net = Net::between(config, server(None), 7);
+    net.rest();
+    net.log();
+    net.call(tools::call("add"));
+    net.rest();
+    let why = "its replacement changes what a header field repeats";
+    assert_eq!(net.log(), [format!("call 1: refused by the message hook: {why}")]);
+}
+
+// covers: S2-44
+#[test]
+fn bad_replacement_refuses_the_message() {
+    let request = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}"#;
+    let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{\"text\":\"{}\"}}}}", "x".repeat(1 << 20));
+    let bad: [(&'static str, String); 9] = [
+        ("> request tools/call", request.replace("2,", "3,")),
+        ("> request tools/call", request.replace("tools/call", "tools/list")),
+        ("> request tools/call", request.replace("\"id\":2,", "")),
+        ("> request tools/call", request.replace("}}", "}")),
+        ("> request tools/call", format!("[{request}]")),
+        ("> request tools/call", String::new()),
+        ("< response 2", r#"{"jsonrpc":"2.0","id":4,"result":{}}"#.into()),
+        ("< response 2", deep),
+        ("< response 2", long),
+    ];
+    for (at, text) in bad {
+        for (name, mut config) in targets() {
+            config.limits.frame.max_line = 1 << 20;
+            let (replaced, text) = (at, text.clone());
+            config.on_message = Some(MessageHook::new(move |message: &WireMessage<'_>| {
+                let is_it = line(message) == replaced;
+                Ok(if is_it { Ruling::Replace(text.clone().into()) } else { Ruling::Pass })
+            }));
+            let mut net = Net::between(config, server(None), usize::MAX);
+            net.rest();
+            net.log();
+            net.call(tools::call("add"));
+            net.rest();
+            let log = net.log();
+            let refused = "call 1: refused by the message hook: its replacement";
+            assert!(log.iter().any(|line| line.starts_with(refused)), "{name} {at}: {log:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ use mcp_tests::interop::clients::{self, Client, Ours, Reach, clients};
 use mcp_tests::interop::servers::{Server, servers};
 use mcp_tests::interop::setup::{Installed, Which};
 use mcp_tests::interop::steps;
-use mcp_tests::interop::{Mark, Row, Shows, setup, tls, web};
+use mcp_tests::interop::{Mark, Row, Shows, setup, tls, traces, web};
 
 /// Number of lines over HTTP that run at once.
 const AT_ONCE: usize = 3;
@@ -154,6 +154,17 @@ pub(crate) fn main(args: Vec<String>) -> ExitCode {
     exit_code("interop", run(args))
 }
 
+/// The program in the middle of a trace.
+pub(crate) fn relay(args: Vec<String>) -> ExitCode {
+    match Adapter::first_of(args) {
+        Some((adapter, args)) => traces::relay(adapter, &args),
+        None => {
+            eprintln!("{}: the first argument is blocking or smol", traces::RELAY);
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn run(args: Vec<String>) -> Result<bool, String> {
     let chosen = Chosen::read(args.into_iter())?;
     if chosen.tls && !tls::is_on() {
@@ -204,6 +215,14 @@ fn run(args: Vec<String>) -> Result<bool, String> {
             show(plan, row);
         }
     });
+    // Not over HTTP, and with the newest SDK only.
+    if !chosen.tls && "trace".contains(&chosen.words) {
+        for adapter in &adapters {
+            let row = traces::row(&installed, *adapter);
+            print("stdio", &row, chosen.steps);
+            rows.push(row);
+        }
+    }
     let known: BTreeSet<_> = rows.iter().flat_map(deviations).collect();
     for (peer, step, reason) in known {
         println!("known of {peer}: {step}: {reason}");

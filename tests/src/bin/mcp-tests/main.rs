@@ -59,6 +59,7 @@ const PROGRAMS: &[Program] = &[
     ("task-server", task_peers::server),
     ("tasks", task_peers::main),
     ("trace", trace::main),
+    ("trace-relay", interop::relay),
     ("transcript", transcript::main),
     #[cfg(feature = "full")]
     ("validate", validate::main),

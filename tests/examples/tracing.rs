@@ -1,0 +1,56 @@
+#![forbid(unsafe_code)]
+//! Spans of the crate `tracing` for calls and requests.
+//!
+//! `cargo run --example tracing` calls a server in this process, and prints the spans.
+
+use mcp_blocking::{ClientOptions, Router, ServerOptions, Service, TraceContext, connect_with, tool, tools};
+use mcp_proto::telemetry::{Observe, Side, SpanEnd, SpanStart};
+use std::collections::HashMap;
+use std::error::Error;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Makes spans of what clients and servers do. That of a call is within the span of the function
+/// that makes it.
+#[derive(Default)]
+pub(crate) struct Tracing {
+    /// The spans that have not ended, by their numbers.
+    open: Mutex<HashMap<usize, Span>>,
+}
+
+impl Observe for Tracing {
+    fn began(&self, start: &SpanStart<'_>) -> Option<TraceContext> {
+        let (name, trace) = (start.name(), start.trace.as_ref().map(TraceContext::traceparent));
+        let (method, trace) = (start.method, trace.as_deref());
+        let span = match start.side {
+            Side::Client => info_span!("call", %name, method, trace, outcome = Empty, error = Empty),
+            Side::Server => info_span!("request", %name, method, trace, outcome = Empty, error = Empty),
+        };
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(start.id, span);
+        // `tracing` has no ids that another process knows: the context goes on as it is.
+        None
+    }
+
+    fn ended(&self, end: &SpanEnd<'_>) {
+        let span = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&end.span.id);
+        let Some(span) = span else { return };
+        span.record("outcome", tracing::field::debug(&end.outcome));
+        if let Some(error) = end.outcome.error_type() {
+            span.record("error", &*error);
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    tracing_subscriber::fmt().with_writer(io::stderr).with_span_events(FmtSpan::CLOSE).init();
+    let router = Router::new("clock", "1").tool(tool("tick"), |_, ()| Ok("tock"));
+    let server = Service::from((router, ServerOptions::new().observe(Tracing::default())));
+    let client = connect_with(server, ClientOptions::new().observe(Tracing::default()))?;
+    let _of_main = info_span!("main").entered();
+    println!("{}", client.call(tools::call("tick"))?.first_text().unwrap_or_default());
+    client.close();
+    Ok(())
+}
