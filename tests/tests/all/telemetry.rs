@@ -126,10 +126,12 @@ fn spans_of_a_call_its_request_and_its_handler_form_one_trace() {
 #[test]
 fn every_call_and_every_routed_request_ends_once() {
     for (of_server, of_client, policy) in sides() {
+        let (began, begins) = channel();
         let router = Router::new("s", "1")
             .tool(tool("fails"), |_, ()| Err::<&str, _>("no".into()))
             .tool(tool("panics"), |_, ()| -> Result<&str, _> { panic!("on purpose") })
-            .tool(tool("waits"), |cx: &Cx, ()| {
+            .tool(tool("waits"), move |cx: &Cx, ()| {
+                began.send(()).unwrap();
                 while !cx.is_cancelled() {
                     std::thread::yield_now();
                 }
@@ -154,9 +156,10 @@ fn every_call_and_every_routed_request_ends_once() {
         same("tools/call panics", SpanOutcome::Rpc(-32603));
         client.call(tools::call("unknown")).expect_err("an error");
         same("tools/call unknown", SpanOutcome::Rpc(-32602));
-        let waited = client.call(tools::call("waits").timeout(Duration::from_millis(50)));
+        let waited = client.call(tools::call("waits").timeout(Duration::from_millis(500)));
         assert!(matches!(waited, Err(CallError::Timeout { .. })), "{waited:?}");
         both("tools/call waits", SpanOutcome::Timeout, SpanOutcome::Cancelled);
+        begins.recv_timeout(SOON).expect("it has begun");
         client.call(resources::read("a://b")).expect("a result");
         same("resources/read", SpanOutcome::Complete);
         client.call(custom::<()>("acme/refuse", &Object::new())).expect_err("an error");
@@ -166,6 +169,7 @@ fn every_call_and_every_routed_request_ends_once() {
 
         // A pending call ends with its client, whose handler is cancelled.
         let pending = client.start(tools::call("waits").timeout(None));
+        begins.recv_timeout(SOON).expect("it has begun");
         client.close().expect("in order");
         drop(pending);
         let end = calls.recv_timeout(SOON).expect("an end");

@@ -3,13 +3,13 @@
 
 #[path = "../../examples/sample_dialect/client.rs"]
 mod client;
-#[path = "../../examples/opentelemetry.rs"]
+#[path = "../../examples/opentelemetry/observe.rs"]
 mod opentelemetry_sample;
 #[path = "../../examples/sample_dialect/server.rs"]
 mod server;
 #[path = "../../examples/session_data.rs"]
 mod session_data;
-#[path = "../../examples/tracing.rs"]
+#[path = "../../examples/tracing/observe.rs"]
 mod tracing_sample;
 
 use mcp_blocking::{ClientOptions, Policy, Router, ServerOptions, Service, connect_with, tool, tools};

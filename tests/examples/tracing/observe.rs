@@ -1,17 +1,11 @@
-#![forbid(unsafe_code)]
 //! Spans of the crate `tracing` for calls and requests.
-//!
-//! `cargo run --example tracing` calls a server in this process, and prints the spans.
 
-use mcp_blocking::{ClientOptions, Router, ServerOptions, Service, TraceContext, connect_with, tool, tools};
+use mcp_blocking::TraceContext;
 use mcp_proto::telemetry::{Observe, Side, SpanEnd, SpanStart};
 use std::collections::HashMap;
-use std::error::Error;
-use std::io;
 use std::sync::{Mutex, PoisonError};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
-use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Makes spans of what clients and servers do. That of a call is within the span of the function
 /// that makes it.
@@ -42,15 +36,4 @@ impl Observe for Tracing {
             span.record("error", &*error);
         }
     }
-}
-
-fn main() -> Result<(), Box<dyn Error>> {
-    tracing_subscriber::fmt().with_writer(io::stderr).with_span_events(FmtSpan::CLOSE).init();
-    let router = Router::new("clock", "1").tool(tool("tick"), |_, ()| Ok("tock"));
-    let server = Service::from((router, ServerOptions::new().observe(Tracing::default())));
-    let client = connect_with(server, ClientOptions::new().observe(Tracing::default()))?;
-    let _of_main = info_span!("main").entered();
-    println!("{}", client.call(tools::call("tick"))?.first_text().unwrap_or_default());
-    client.close();
-    Ok(())
 }
