@@ -35,7 +35,7 @@ pub struct Span {
     began_at: Instant,
 }
 
-/// A span with its end, of which the observer has to learn.
+/// A span with its end, which its observer has to learn.
 #[derive(Debug)]
 #[must_use = "the observer expects an end"]
 pub struct EndedSpan {

@@ -1,6 +1,6 @@
 //! Telemetry: what an application learns of each call of a client and each request of a server, to
-//! make spans and metrics of it. This module makes neither, and has no clock. [`Span`](crate::span::Span)
-//! calls it.
+//! make spans and metrics of it. This module makes neither, and has no clock. A
+//! [`Span`](crate::span::Span) calls it.
 
 use crate::error::CallError;
 use crate::rpc::Id;
@@ -26,8 +26,8 @@ use core::time::Duration;
 /// It sees neither arguments nor results. The target can be a URI, which may name something
 /// private.
 pub trait Observe: Send + Sync {
-    /// A call or a request begins. Returns the context of the span that stands for it, or `None`
-    /// to leave the context as it is. A client sends it with the call, in place of that of
+    /// A call or a request begins. Returns the context of its span, or `None` to leave the
+    /// context as it is. A client sends it with the call, in place of that of
     /// [`Call::trace`](crate::Call::trace); in the handler of a server,
     /// [`Cx::trace`](crate::Cx::trace) returns it.
     fn began(&self, span: &SpanStart<'_>) -> Option<TraceContext> {

@@ -40,8 +40,8 @@ impl Observe for Printer {
     }
 }
 
-/// Serves standard input and output. The tool `relay` calls `tick` of the program that the arguments
-/// name, in the span of its own request.
+/// Serves standard input and output. The tool `relay` calls `tick` of the program that the
+/// arguments name, in the span of its own request.
 pub fn relay(adapter: Adapter, arguments: &[String]) -> ExitCode {
     let Some((program, arguments)) = arguments.split_first() else {
         eprintln!("usage: {RELAY} blocking|smol PROGRAM ARGUMENTS...");
@@ -92,7 +92,8 @@ pub fn row(installed: &Installed, adapter: Adapter) -> Row {
     Row {
         peer: "mcp 2 (Python), both ends".into(),
         role: "trace",
-        revision: "2026-07-28",
+        // The client of the SDK begins with `initialize`, ours with `server/discover`.
+        revision: "both eras",
         adapter,
         steps: vec![("one trace, right parents".into(), mark)],
         time: began.elapsed(),

@@ -1,4 +1,5 @@
-//! Telemetry: what an observer of a client and one of a server learn, in both adapters on each side.
+//! Telemetry: what an observer of a client and one of a server learn, in both adapters on each
+//! side.
 
 use mcp_driver::{ClientOptions, ServerOptions};
 use mcp_proto::client::Policy;
