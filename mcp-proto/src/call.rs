@@ -64,12 +64,16 @@ pub struct RawResult {
     pub version: ProtocolVersion,
     /// The task that the result is, if the call does not wait for it ([`Call::detach`]).
     pub task: Option<Box<TaskHandle>>,
+    /// The time since the client received the result, if it is one of its cache
+    /// ([`ClientConfig::cache`](crate::client::ClientConfig::cache)). `None`: the server sent it in
+    /// response to this call.
+    pub age: Option<Duration>,
 }
 
 impl RawResult {
     /// Creates a result.
     pub const fn new(json: RawJson, version: ProtocolVersion) -> Self {
-        Self { json, version, task: None }
+        Self { json, version, task: None, age: None }
     }
 }
 
@@ -131,6 +135,9 @@ pub struct CallOptions {
     /// The task that the call waits for: it sends no request of its own
     /// ([`attach`](crate::tasks::attach)).
     pub attach: Option<Box<TaskHandle>>,
+    /// Whether the server is asked even if the cache has a fresh result
+    /// ([`ClientConfig::cache`](crate::client::ClientConfig::cache)).
+    pub fresh: bool,
     /// The lowest level of log messages of this request. Used only on 2026-07-28.
     pub log_level: Option<LogLevel>,
     /// The kind of result that the call accepts besides those of the protocol.
@@ -192,6 +199,14 @@ impl<M: Method> Call<M> {
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.raw.options.repeatable = true;
+        self
+    }
+
+    /// Asks the server even if the cache of the client has a fresh result
+    /// ([`ClientConfig::cache`](crate::client::ClientConfig::cache)). The cache stores the new one.
+    #[must_use]
+    pub const fn fresh(mut self) -> Self {
+        self.raw.options.fresh = true;
         self
     }
 

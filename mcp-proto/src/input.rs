@@ -78,6 +78,8 @@ pub enum ClientCommand {
     Watch(Watch),
     /// Request log messages of this level or above. `None`: request none.
     LogLevel(Option<LogLevel>),
+    /// The application has other credentials.
+    CredentialsChanged,
     /// Notify the server that the roots have changed.
     RootsChanged,
     /// The user says that a web page is complete.

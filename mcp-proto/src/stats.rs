@@ -45,9 +45,30 @@ pub struct ClientStats {
     pub reconnects: u64,
     /// Emitted [`Event::PingMissed`](crate::client::Event::PingMissed) events.
     pub pings_missed: u64,
+    /// The cache of results.
+    pub cache: CacheStats,
     /// Threads that outlived their connection: blocked in the operating system, or about to end. A
     /// driver with threads sets it; otherwise it is zero.
     pub detached_threads: usize,
+}
+
+/// The cache of a client: [`ClientConfig::cache`](crate::ClientConfig::cache). Without one, all
+/// counts are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Calls that the cache answered. A failure in whose place an expired result was delivered is
+    /// none.
+    pub hits: u64,
+    /// Calls whose result the cache could have had, and had not. Calls that do not ask it count as
+    /// neither.
+    pub misses: u64,
+    /// Results that were dropped to make room for others.
+    pub evicted: u64,
+    /// Results that it holds, including expired ones.
+    pub entries: usize,
+    /// The size of these, as [`Cache::bytes`](crate::client::Cache::bytes) counts it.
+    pub bytes: usize,
 }
 
 /// What a server holds now, and what it has done since it was created.

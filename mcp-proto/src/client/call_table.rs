@@ -157,8 +157,7 @@ pub(super) enum CallClock {
 impl CallTable {
     /// Adds a call, whose clock is held. Returns its id.
     pub(super) fn insert(&mut self, env: &mut ClientEnv, raw: RawCall, owner: CallOwner) -> CallId {
-        self.last += 1;
-        let call = CallId(self.last);
+        let call = self.pass();
         let resets = raw.options.reset_on_progress.unwrap_or(env.config.reset_on_progress);
         let total = raw.options.max_total.or(resets.then_some(env.config.max_total));
         env.timers.set(Timer::Total(call), total.map(|total| env.now + total));
@@ -182,6 +181,12 @@ impl CallTable {
         self.own += usize::from(owner.is_engine());
         self.map.insert(call, state);
         call
+    }
+
+    /// Returns the id of a call that has ended already.
+    pub(super) const fn pass(&mut self) -> CallId {
+        self.last += 1;
+        CallId(self.last)
     }
 
     pub(super) fn get(&self, call: CallId) -> Option<&CallState> {

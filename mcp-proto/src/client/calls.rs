@@ -23,6 +23,9 @@ impl Client {
         if let Some(why) = self.cx.refusal(&raw) {
             return Err(RefusedCommand { value: raw, why });
         }
+        if let Some(call) = self.cx.answer_cached(&raw) {
+            return Ok(call);
+        }
         let call = self.cx.admit(raw, CallOwner::Application);
         self.send_admitted(call);
         Ok(call)
@@ -154,6 +157,7 @@ impl Client {
             self.listen_for_tasks();
         }
         let Self { cx, .. } = self;
+        let outcome = cx.settle_cached(call, outcome);
         let reached = state.reached > CallReach::No || state.rounds > 0;
         let outcome = outcome.map_err(|error| if reached { may_have_run(error) } else { error });
         match state.owner {

@@ -167,6 +167,17 @@ pub trait ClientCommands {
         self.done(now, ClientCommand::LogLevel(level));
     }
 
+    /// The application has other credentials, in header fields of its own: the cache drops all
+    /// results but those with the `cacheScope` `public`, which are for everyone
+    /// ([`ClientConfig::cache`](super::ClientConfig::cache)). After
+    /// [`authorize`](Self::authorize), and for a login of
+    /// [`ClientConfig::auth`](super::ClientConfig::auth) when its access token changes, the client
+    /// does so by itself.
+    #[track_caller]
+    fn credentials_changed(&mut self, now: Instant) {
+        self.done(now, ClientCommand::CredentialsChanged);
+    }
+
     /// Notifies the server that the roots have changed, if the client declares that it does
     /// ([`RootsCapability::list_changed`](crate::model::capabilities::RootsCapability)). Does
     /// nothing on 2026-07-28 and before negotiation has succeeded: the server asks for the roots

@@ -1,5 +1,6 @@
 //! The configuration of a client, fixed at its creation.
 
+use super::cache::Cache;
 use super::compat::ClientCompat;
 use super::proxy::Proxies;
 use super::validate::ResultValidation;
@@ -158,6 +159,8 @@ pub struct ClientConfig {
     /// The calls that the client sends a second time after their response was lost. Default
     /// [`Repeat::Safe`].
     pub repeat: Repeat,
+    /// The cache of results. Default `None`: every call asks the server.
+    pub cache: Option<Cache>,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO), for purposes that need the
     /// calendar. Default zero.
     pub origin_unix: Duration,
@@ -354,6 +357,7 @@ impl ClientConfig {
             authorize: false,
             auth: None,
             repeat: Repeat::Safe,
+            cache: None,
             origin_unix: Duration::ZERO,
             on_message: None,
             observe: None,

@@ -123,6 +123,7 @@ impl Ctx {
             state.stage = CallStage::Sent(id);
             state.progress = f64::NEG_INFINITY;
         }
+        self.note_asked(call);
         self.update_clock(call);
         Ok(())
     }

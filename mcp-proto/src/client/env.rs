@@ -1,6 +1,7 @@
 //! State that the parts of a client share: the configuration, the time, the phase of the client,
 //! the timers, the ids of requests, random numbers, and the queue of outputs.
 
+use super::cache::ResultCache;
 use super::handshake::Phase;
 use super::ids::Ids;
 use super::login::Login;
@@ -17,6 +18,7 @@ use crate::rpc::{Message, Object, Response};
 use crate::seed::Seed;
 use crate::time::{Instant, Timers};
 use crate::version::{Era, ProtocolVersion};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -34,6 +36,8 @@ pub(super) struct ClientEnv {
     pub(super) seed: Seed,
     pub(super) out: EventQueue<Output>,
     pub(super) login: Login,
+    /// Absent unless it is configured.
+    pub(super) cache: Option<Box<ResultCache>>,
     /// The changes that the application watches.
     pub(super) watch: Watch,
     /// The tasks that calls wait for and that the client watches.
@@ -58,6 +62,7 @@ impl ClientEnv {
         let seed = Seed::new(seed);
         Self {
             login: Login::new(&config, &seed, now),
+            cache: config.cache.map(|cache| Box::new(ResultCache::new(cache))),
             ids: Ids::new(ids, config.origin_unix, limits.max_retired),
             out: EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes),
             watch: Watch::new(),

@@ -99,7 +99,10 @@ impl Client {
             }
             LinkEvent::StreamLost(cause, again) => self.on_stream_lost(cause, again),
             LinkEvent::Released => self.send_queued(),
-            LinkEvent::ChangesMissed => self.resources.report_missed(&mut self.cx.env),
+            LinkEvent::ChangesMissed => {
+                self.cx.env.drop_cached();
+                self.resources.report_missed(&mut self.cx.env);
+            }
             LinkEvent::SessionDoubted => Pings::ask_for_session(&mut self.cx),
             LinkEvent::Parked(parked, challenge) => {
                 self.on_parked(parked);
@@ -284,6 +287,12 @@ impl Client {
     fn on_notification(&mut self, exchange: ExchangeId, method: Cow<'static, str>, params: Option<RawJson>) {
         let read = || Object::read_opt(params.as_ref()).unwrap_or_default();
         let cx = &mut self.cx;
+        // Whatever the notification belongs to.
+        if cx.env.cache.is_some()
+            && let Some(Ok(change)) = watching::change(&method, &read())
+        {
+            cx.env.drop_changed(&change);
+        }
         match (&*method, cx.env.state()) {
             ("notifications/progress", _) => cx.calls.on_progress(&mut cx.env, exchange, &read()),
             ("notifications/cancelled", _) => self.on_cancelled(exchange, &read()),

@@ -72,6 +72,11 @@ impl Login {
         &self.credentials
     }
 
+    /// Returns the number of the credentials of the flow. The next request has these.
+    pub(super) fn latest(&self) -> Generation {
+        self.flow.as_ref().map(|flow| flow.generation()).unwrap_or_default()
+    }
+
     /// Returns the number of the present credentials.
     pub(super) const fn generation(&self) -> Generation {
         self.generation
@@ -192,6 +197,7 @@ impl Client {
             let Some(output) = self.cx.env.login.flow.as_mut().and_then(|flow| flow.poll_output()) else { break };
             self.on_login_output(output);
         }
+        self.cx.env.notice_login();
         let until = self.cx.env.login.flow.as_ref().and_then(|flow| flow.poll_timeout());
         self.cx.env.timers.set(Timer::Login, until);
     }

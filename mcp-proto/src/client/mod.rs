@@ -12,6 +12,7 @@
 mod answer_tasks;
 mod ask;
 mod backoff;
+mod cache;
 mod call_table;
 mod calls;
 mod commands;
@@ -48,6 +49,7 @@ mod watching;
 mod tests;
 
 pub use crate::fetch::{BadUrl, FetchError, FetchId, FetchRequest, FetchResponse, HttpTarget, Redirects, WsTarget};
+pub use cache::Cache;
 pub use commands::ClientCommands;
 pub use compat::{
     CancelSignal, ClientCompat, EndpointOrigin, EndpointRefresh, EndpointRule, IdPolicy, ListenerEnd, ListenerStart,
@@ -67,7 +69,7 @@ pub use validate::{OnMismatch, ResultValidation};
 use crate::auth::FlowState;
 use crate::error::{CallError, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound};
-use crate::input::{CallId, ClientCommand, ClientInput, Input, InputResult};
+use crate::input::{Authorization, CallId, ClientCommand, ClientInput, Input, InputResult};
 use crate::model::lifecycle::ServerInfo;
 use crate::time::Instant;
 use alloc::sync::Arc;
@@ -169,6 +171,7 @@ impl Client {
             ClientCommand::Watch(watch) => {
                 self.on_watch(watch).map_err(|refused| refused.map(ClientCommand::Watch))?;
             }
+            ClientCommand::CredentialsChanged => self.cx.env.drop_private(),
             ClientCommand::LogLevel(level) => self.logging.set_level(&mut self.cx, level),
             ClientCommand::RootsChanged => {
                 let value = ClientCommand::RootsChanged;
@@ -180,6 +183,9 @@ impl Client {
             }
             ClientCommand::CancelFetch(id) => self.fetches.cancel(&mut self.cx.env, id),
             ClientCommand::Authorize(key, with) => {
+                if let Authorization::Headers(_) = with {
+                    self.cx.env.drop_private();
+                }
                 self.cx.link.authorize(&mut self.cx.env, key, with);
                 self.run_link();
             }
@@ -352,6 +358,7 @@ impl Client {
             Next::Wait => {}
             Next::Ready => {
                 self.cx.tools.clear();
+                self.cx.env.drop_cached();
                 self.pings.begin(&mut self.cx.env);
                 self.logging.begin(&mut self.cx);
                 self.begin_watching();

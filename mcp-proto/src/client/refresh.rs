@@ -10,7 +10,7 @@ use super::ctx::Ctx;
 use super::tools::CALL;
 use crate::call::{Call, Method, PagedMethod, Pages, RawResult};
 use crate::error::{CallError, DiagnosticKind};
-use crate::input::CallId;
+use crate::input::{CallId, Change};
 use crate::model::tools;
 use crate::rpc::{DecodeError, ErrorObject, Object, code};
 use alloc::boxed::Box;
@@ -64,6 +64,7 @@ impl Refresh {
         cx.calls.leave_request(&mut cx.env, call);
         cx.calls.mismatch(call, error.clone());
         if self.fetch.is_none() {
+            cx.env.drop_changed(&Change::Tools);
             let first = Call::from_raw(tools::list().into_raw());
             self.fetch_page(cx, Pages::new(first, cx.env.config.limits.client.max_pages));
         }

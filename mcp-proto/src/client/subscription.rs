@@ -59,6 +59,13 @@ struct OpenSubscription {
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 impl OpenSubscription {
+    /// The server sends no more changes for it.
+    fn lose(&self, env: &mut ClientEnv) {
+        if let Some(honoured) = &self.honoured {
+            env.drop_watched(honoured);
+        }
+    }
+
     /// Returns whether the server may send this change.
     fn covers(&self, change: &Change) -> bool {
         self.honoured.as_ref().is_some_and(|honoured| match change {
@@ -76,6 +83,7 @@ impl Subscription {
     pub(super) fn end(&mut self, env: &mut ClientEnv) {
         env.timers.set(Timer::Subscription, None);
         for open in [self.open.take(), self.next.take()].into_iter().flatten() {
+            open.lose(env);
             env.ids.retire(&open.id);
         }
     }
@@ -106,6 +114,7 @@ impl Subscription {
     /// a delay, which is not shorter than the server has asked for.
     fn retry(&mut self, env: &mut ClientEnv, cause: StreamEnd) {
         let Some(open) = self.open.take() else { return };
+        open.lose(env);
         let lasted = env.now.since(open.since);
         let lasting = open.honoured.is_some() && lasted >= LONG;
         let brought = self.brought;
@@ -180,6 +189,14 @@ impl Subscription {
         self.cancelled = Some(open.id);
     }
 
+    /// Ends the open subscription before another one is open.
+    fn give_up(&mut self, cx: &mut Ctx) {
+        if let Some(open) = &self.open {
+            open.lose(&mut cx.env);
+        }
+        self.cancel(cx);
+    }
+
     /// Handles the end of the delay before another attempt, or of the time limit for the
     /// acknowledgement.
     pub(super) fn on_timer(&mut self, cx: &mut Ctx) {
@@ -239,7 +256,9 @@ impl Subscription {
         if let Some(next) = self.next.take() {
             // The one that replaces it is under way. What changes until its acknowledgement is
             // missed.
-            self.open = Some(next);
+            if let Some(lost) = self.open.replace(next) {
+                lost.lose(&mut cx.env);
+            }
             self.brought = Brought::Nothing;
             return;
         }
@@ -260,17 +279,17 @@ impl Subscription {
         cx.env.timers.set(Timer::Subscription, None);
         match end {
             SubscriptionEnd::Denied(reason) => {
-                self.cancel(cx);
+                self.give_up(cx);
                 self.turn_off(cx, reason);
             }
             SubscriptionEnd::Ended(cause) | SubscriptionEnd::Refused(cause) if cause.retry_after().is_some() => {
-                self.cancel(cx);
+                self.give_up(cx);
                 self.open = Some(next);
                 self.brought = Brought::Nothing;
                 self.retry(&mut cx.env, cause);
             }
             SubscriptionEnd::Ended(_) | SubscriptionEnd::Refused(_) => {
-                self.cancel(cx);
+                self.give_up(cx);
                 self.subscribe(cx);
             }
         }

@@ -113,7 +113,9 @@ impl ResourceSubscriptions {
             Ok(_) if subscribes => {
                 self.accepted.insert(uri.clone());
                 if self.missed.remove(&uri) && cx.env.watch.uris.contains(&uri) {
-                    cx.env.event(Event::Changed(Change::Resource(uri.clone())));
+                    let change = Change::Resource(uri.clone());
+                    cx.env.drop_changed(&change);
+                    cx.env.event(Event::Changed(change));
                 }
             }
             Ok(_) => drop(self.accepted.remove(&uri)),
@@ -174,6 +176,7 @@ impl ClientEnv {
     /// Emits the changes that the client may have missed of these.
     pub(super) fn report_gap(&mut self, watched: &Watch) {
         for change in watched.changes() {
+            self.drop_changed(&change);
             self.event(Event::Changed(change));
         }
     }
@@ -230,6 +233,7 @@ impl Client {
     /// Ends the subscriptions with the session, or with the server.
     pub(super) fn forget_subscriptions(&mut self) {
         self.subscription.end(&mut self.cx.env);
+        self.cx.env.drop_cached();
         self.resources.end_session();
         self.logging.end_session();
         for call in self.cx.calls.errands() {

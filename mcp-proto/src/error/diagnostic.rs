@@ -137,6 +137,7 @@ impl fmt::Display for Diagnostic {
 /// | `invalid-tool` | `InvalidTool` | a listed tool that a client must not call | removed from the list |
 /// | `invalid-element` | `InvalidElement` | an element of a list, or a block of content, that cannot be decoded | left out of its list; a block of content is delivered as it is |
 /// | `refresh-failed` | `RefreshFailed` | a list of tools that the client cannot fetch again | the calls that waited for it ended with their original errors |
+/// | `stale-result` | `StaleResult` | a call for a result that the cache has, but expired, and that failed | the expired result was delivered |
 /// | `bad-session` | `BadSession` | an HTTP request without a valid session id, or a session id that a client cannot use | a server answered with 400 or 404; a client did not use the id |
 /// | `listener-off` | `ListenerOff` | a server without notifications outside of calls, or with a failed stream for them | calls continue without them |
 /// | `bad-subscription` | `BadSubscription` | a notification of no subscription, or a server that accepts only a part of one | the notification was ignored, or the subscription was reduced |
@@ -208,6 +209,7 @@ pub enum DiagnosticKind {
     InvalidTool,
     InvalidElement,
     RefreshFailed,
+    StaleResult,
     BadSession,
     ListenerOff,
     BadSubscription,
@@ -295,6 +297,7 @@ impl DiagnosticKind {
                 ("invalid-element", "left out of its list; a block of content is delivered as it is")
             }
             Self::RefreshFailed => ("refresh-failed", "the calls that waited for it ended with their original errors"),
+            Self::StaleResult => ("stale-result", "the expired result was delivered"),
             Self::RecordingEnded => ("recording-ended", "nothing more is recorded"),
             Self::BadSession => ("bad-session", "a server answered with 400 or 404; a client did not use the id"),
             Self::ListenerOff => ("listener-off", "calls continue without them"),

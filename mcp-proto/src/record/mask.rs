@@ -98,6 +98,7 @@ impl Mask {
             | ClientCommand::Login
             | ClientCommand::Logout
             | ClientCommand::LogLevel(_)
+            | ClientCommand::CredentialsChanged
             | ClientCommand::RootsChanged
             | ClientCommand::Close => {}
         }

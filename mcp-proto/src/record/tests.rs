@@ -10,8 +10,8 @@ use super::value::{BytesForm, Value};
 use super::*;
 use crate::call::{CallId, CallOptions, LogLevel, RawCall};
 use crate::client::{
-    CancelSignal, ClientCommands, Event, FetchId, IdPolicy, OnMalformed, Policy, ResultValidation, Target, Termination,
-    Verdict,
+    Cache, CancelSignal, ClientCommands, Event, FetchId, IdPolicy, OnMalformed, Policy, ResultValidation, Target,
+    Termination, Verdict,
 };
 use crate::error::StreamEnd;
 use crate::exchange::{
@@ -76,6 +76,7 @@ fn config() -> ClientConfig {
     config.timeout = None;
     config.watch = Watch::new().with_prompts().with_uri("file:///a");
     config.log_level = Some(LogLevel::Notice);
+    config.cache = Some(Cache { stale_on_error: Some(Duration::MAX), ..Cache::default() });
     config.max_total = Duration::MAX;
     config.compat.cancel_signal = CancelSignal::LocalOnly;
     config.ping = Some(Duration::from_secs(1));
@@ -195,6 +196,7 @@ fn any_input() -> impl Strategy<Value = WiredClientInput> {
         }),
         level().prop_map(ClientCommand::LogLevel),
         Just(ClientCommand::RootsChanged),
+        Just(ClientCommand::CredentialsChanged),
         any::<String>().prop_map(ClientCommand::Elicited),
         any::<u64>().prop_map(|id| ClientCommand::CancelFetch(FetchId(id))),
         Just(ClientCommand::Close),

@@ -218,6 +218,7 @@ impl WiredClient {
             diagnostics: self.tally.diagnostics.clone(),
             reconnects: self.tally.reconnects,
             pings_missed: self.tally.pings_missed,
+            cache: self.client.cache_stats(),
             detached_threads: 0,
         }
     }

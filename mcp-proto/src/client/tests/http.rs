@@ -3,6 +3,7 @@ use crate::error::{HttpError, NegotiationCause, Stage};
 use crate::exchange::{Data, Headers, Peer, RequestHead, ResponseHead, SseEvent};
 
 mod auth;
+mod cache;
 mod listener;
 mod login;
 mod notifications;

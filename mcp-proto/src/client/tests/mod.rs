@@ -2,6 +2,7 @@
 
 mod answer_tasks;
 mod ask;
+mod cache;
 mod calls;
 mod control;
 mod elicitations;

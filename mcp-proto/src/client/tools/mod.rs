@@ -37,6 +37,8 @@ pub(super) struct ToolIndex {
     /// Their names, in the order in which they were last listed.
     order: BTreeMap<u64, String>,
     listed: u64,
+    /// How often the client forgot a tool, or learned something else of it.
+    changes: u64,
     weight: usize,
     /// The names of the tools whose schema is compiled, in the order of compilation.
     compiled: VecDeque<String>,
@@ -56,7 +58,7 @@ struct Known {
 }
 
 /// What the client uses of a tool.
-#[derive(Debug, Default)]
+#[derive(PartialEq, Debug, Default)]
 struct Uses {
     repeatable: bool,
     mirror: Mirror,
@@ -78,6 +80,21 @@ pub(super) struct Lesson {
     pub(super) tasks: bool,
     /// Maximum number of tools.
     pub(super) max: usize,
+}
+
+impl Lesson {
+    /// Returns what the client uses of tools. `None`: nothing. On a duplex connection the engine
+    /// only uses the output schemas, and only if it validates results.
+    fn of(env: &ClientEnv) -> Option<Self> {
+        let lesson = Self {
+            mirrored: !env.is_duplex() && env.is_modern(),
+            hints: !env.is_duplex(),
+            schemas: env.config.validator().is_some(),
+            tasks: env.has_legacy_tasks(),
+            max: env.config.limits.client.max_tools,
+        };
+        (lesson.hints || lesson.schemas || lesson.tasks).then_some(lesson)
+    }
 }
 
 /// The result of reading one page of `tools/list`.
@@ -211,25 +228,29 @@ impl ToolIndex {
         }
     }
 
-    /// Learns from the result of a call. Returns the result for the application. On a duplex
-    /// connection the engine only uses the output schemas, and only if it validates results.
+    /// Learns from the result of a call. Returns the result for the application.
     pub(super) fn learn_from(&mut self, env: &mut ClientEnv, call: Option<&CallState>, result: RawJson) -> RawJson {
-        let lesson = Lesson {
-            mirrored: !env.is_duplex() && env.is_modern(),
-            hints: !env.is_duplex(),
-            schemas: env.config.validator().is_some(),
-            tasks: env.has_legacy_tasks(),
-            max: env.config.limits.client.max_tools,
-        };
-        if !lesson.hints && !lesson.schemas && !lesson.tasks || call.is_none_or(|call| call.raw.method != LIST) {
-            return result;
-        }
+        let is_list = call.is_some_and(|call| call.raw.method == LIST);
+        let Some(lesson) = Lesson::of(env).filter(|_| is_list) else { return result };
         let page = self.learn(&result, &lesson);
         for (name, why) in page.invalid {
             let name: String = name.chars().take(SHOWN).collect();
             env.diagnose(DiagnosticKind::InvalidTool, format!("{name}: {why}"));
         }
         page.without.unwrap_or(result)
+    }
+
+    /// Learns from a page of `tools/list` once more.
+    pub(super) fn learn_again(&mut self, env: &ClientEnv, result: &RawJson) {
+        if let Some(lesson) = Lesson::of(env) {
+            self.learn(result, &lesson);
+        }
+    }
+
+    /// Returns a number that rises whenever the client forgets something that it has learned from a
+    /// page.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns the header fields that mirror arguments of a request.
@@ -243,7 +264,7 @@ impl ToolIndex {
 
     /// Forgets all tools, since the connection is another one.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { changes: self.changes + 1, ..Self::default() };
     }
 
     fn called(&self, params: &Object) -> Option<&Known> {
@@ -251,7 +272,13 @@ impl ToolIndex {
     }
 
     fn keep(&mut self, name: String, mut uses: Uses, max: usize) {
+        // To learn the same again changes only the order.
+        let before = self.changes;
+        let is_same = self.known.get(&name).is_some_and(|known| known.uses == uses);
         self.forget(&name);
+        if is_same {
+            self.changes = before;
+        }
         // Most tools have neither a mirrored argument nor a hint.
         if uses.mirror.is_empty() && !uses.repeatable && uses.output.is_none() && uses.task.is_none() {
             return;
@@ -276,6 +303,7 @@ impl ToolIndex {
         if let Some(known) = self.known.remove(name) {
             self.order.remove(&known.place);
             self.weight -= known.weight;
+            self.changes += 1;
             self.compiled.retain(|compiled| compiled != name);
         }
     }

@@ -83,6 +83,9 @@ impl HttpLink {
     pub(super) fn on_listener_exchange_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: ExchangeEnd) {
         self.release(env);
         let Some(http) = self.exchanges.get(exchange) else { return };
+        if http.stream.is_open() {
+            env.drop_cached();
+        }
         let (is_answered, in_session) = (http.head.is_some(), http.in_session);
         let (goes_on, end) = match over {
             ExchangeEnd::Failed { why: Closed::Timeout, .. } if !http.stream.was_open() => (false, StreamEnd::Idle),
@@ -111,6 +114,10 @@ impl HttpLink {
     /// Handles the end of a listener that another attempt may follow.
     pub(super) fn on_listener_end(&mut self, env: &mut ClientEnv, exchange: ExchangeId, end: StreamEnd) {
         let was_open = self.exchanges.get(exchange).is_some_and(|http| http.stream.is_open());
+        if was_open {
+            // Of whatever changes now, the client learns late or never.
+            env.drop_cached();
+        }
         match env.config.compat.listener_end {
             ListenerEnd::Ignore if was_open => self.leave_listener(env),
             ListenerEnd::Stop if was_open => self.give_up_listener(env, exchange, end, false),

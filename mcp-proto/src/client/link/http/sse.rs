@@ -318,6 +318,7 @@ impl HttpLink {
             // The next stream would name it again.
             StreamFailure::Endpoint(_) => (false, StreamEnd::Ended),
         };
+        env.drop_cached();
         let had_endpoint = sse.endpoint.take().is_some();
         sse.is_doubted = false;
         sse.broke = match &end {

@@ -1,5 +1,6 @@
 //! A client with a login: its requests wait for one run, carry the token, and end with its error.
 
+mod cache;
 mod dpop;
 mod sse;
 mod streams;
