@@ -129,8 +129,8 @@ pub use mcp_driver::{Browsed, FileStore, MemoryStore, OAuth, TokenStore};
 pub use mcp_proto::auth;
 pub use mcp_proto::client::BadHeader;
 pub use mcp_proto::client::{
-    Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch, Policy,
-    Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
+    Cache, Event as ClientEvent, FetchError, FetchRequest, FetchResponse, HttpTarget, ListenerStart, OnMismatch,
+    Policy, Redirects, Repeat, ResultValidation, Resume, Termination, Verdict,
 };
 #[cfg(feature = "auth")]
 pub use mcp_proto::error::AuthError;
@@ -146,7 +146,7 @@ pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::BadReplacement;
 pub use mcp_proto::schema;
 pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
-pub use mcp_proto::stats::{ClientStats, ServerStats};
+pub use mcp_proto::stats::{CacheStats, ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,

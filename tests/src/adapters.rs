@@ -8,7 +8,7 @@ use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
 use mcp_proto::stats::{ClientStats, ServerStats};
-use mcp_proto::{Call, CallError, Cx, LogLevel, Object, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
+use mcp_proto::{Call, CallError, Change, Cx, LogLevel, Object, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
 use mcp_supervisor::front::SupervisorOptions;
 use mcp_supervisor::{Freshness, Health, KeyInUse, ListKind, ServerSpec, SupervisedError};
 use rustls::ServerConfig;
@@ -220,6 +220,14 @@ impl Client {
         match self {
             Self::Blocking(client) => client.log_level(level),
             Self::Smol(client, _) => client.log_level(level),
+        }
+    }
+
+    /// The application has other credentials.
+    pub fn credentials_changed(&self) {
+        match self {
+            Self::Blocking(client) => client.credentials_changed(),
+            Self::Smol(client, _) => client.credentials_changed(),
         }
     }
 
@@ -469,6 +477,14 @@ impl Server {
         match self {
             Self::Blocking(server) => server.stats(),
             Self::Smol(server) => server.stats(),
+        }
+    }
+
+    /// Notifies every client that watches this change.
+    pub fn publish(&self, change: Change) {
+        match self {
+            Self::Blocking(server) => server.publish(change),
+            Self::Smol(server) => server.publish(change),
         }
     }
 

@@ -68,11 +68,14 @@ pub fn table(meter: Meter) -> String {
     let mut table = String::new();
     for transport in Transport::ALL {
         for era in Era::ALL {
-            table += &calls(&format!("call over {transport}, {era}"), Pair::new(transport, era, meter));
+            table += &calls(&format!("call over {transport}, {era}"), Pair::new(transport, era, meter), Pair::call);
         }
     }
     for era in Era::ALL {
-        table += &calls(&format!("call with a token, {era}"), Pair::guarded(era, meter));
+        table += &calls(&format!("call with a token, {era}"), Pair::guarded(era, meter), Pair::call);
+    }
+    for transport in Transport::ALL {
+        table += &calls(&format!("cached list over {transport}"), Pair::caching(transport, meter), Pair::list);
     }
     for era in Era::ALL {
         table += &calls(&format!("call with spans, {era}"), Pair::observed(era, meter));
@@ -90,10 +93,10 @@ pub fn table(meter: Meter) -> String {
 }
 
 /// Returns a line for each side of a pair: its allocations for a call.
-fn calls(name: &str, mut pair: Pair) -> String {
-    (0..WARM).for_each(|_| pair.call());
+fn calls(name: &str, mut pair: Pair, call: fn(&mut Pair)) -> String {
+    (0..WARM).for_each(|_| call(&mut pair));
     pair.reset();
-    (0..COUNT).for_each(|_| pair.call());
+    (0..COUNT).for_each(|_| call(&mut pair));
     let mut table = String::new();
     for (side, heap) in [("client", pair.client_heap()), ("server", pair.server_heap())] {
         let each = |total: usize| total as f64 / COUNT as f64;

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use mcp_proto::client::{BadHeader, ClientConfig, Event};
+use mcp_proto::client::{BadHeader, Cache, ClientConfig, Event};
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::hook::{Denial, MessageHook, Ruling, WireMessage};
 use mcp_proto::input::{Authorization, Challenge, InputAnswer, InputRequest};
@@ -104,6 +104,12 @@ impl ClientOptions {
     /// [`ClientConfig::answer_as_tasks`].
     pub fn answer_as_tasks(self) -> Self {
         self.set(|config| config.answer_as_tasks = true)
+    }
+
+    /// Answers calls from results that are fresh: see [`ClientConfig::cache`]. Begin with
+    /// [`Cache::default`].
+    pub fn cache(self, cache: Cache) -> Self {
+        self.set(move |config| config.cache = Some(cache))
     }
 
     /// Sets the callback for requests to the user, in a form.

@@ -36,7 +36,8 @@
 //! lengths stay the same and the recording can be replayed. For an event it contains only the kind
 //! and the call. Secrets that look like other data (a password as the argument `text` of a tool)
 //! remain: check a recording before you share it. If a run depended on a secret itself (an invalid
-//! string, or one that does not fit its form), the replay may differ, and reports where.
+//! string, one that does not fit its form, or the only difference between a URI and another one
+//! that a cache knows), the replay may differ, and reports where.
 //!
 //! A compressed body cannot be masked, so a client with a [`Redaction::Redacted`] recording does
 //! not ask for one ([`ClientConfig::compression`] is off).

@@ -318,6 +318,32 @@ fn run_is_replayed_with_losses_refusals_and_late_events() {
 }
 
 #[test]
+fn run_with_a_cache_is_replayed() {
+    for redaction in [Redaction::Raw, Redaction::Redacted] {
+        let (recorder, kept) = recorder(redaction);
+        let config = ClientConfig { policy: Policy::Legacy, cache: Some(Cache::default()), ..ClientConfig::given() };
+        let mut client = recorder.client(Arc::new(config), SEED, Instant::ZERO);
+        let (at, channel) = (Instant::from_millis, ConnectionId(1));
+        client.handle_io(at(1), channel, IoEvent::Opened(Peer::default()));
+        client.handle_io(at(2), channel, IoEvent::Read(Bytes::from_static(HELLO)));
+        let _ = client.call(at(3), crate::model::tools::list()).unwrap();
+        let page = b"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"tools\":[],\"ttlMs\":5,\"api_key\":\"k\"}}\n";
+        client.handle_io(at(4), channel, IoEvent::Read(Bytes::from_static(page)));
+        for time in [5, 8, 9] {
+            let _ = client.call(at(time), crate::model::tools::list()).unwrap();
+        }
+        client.credentials_changed(at(10));
+        client.close(at(11));
+        assert_eq!((client.stats().cache.hits, client.stats().cache.misses), (2, 2));
+        drain(&mut client);
+        client.handle_io(at(12), channel, IoEvent::Closed(Closed::Eof));
+        drain(&mut client);
+        let file = kept.lock().unwrap().clone();
+        assert!(Recording::read(&file).unwrap().replay().unwrap().complete);
+    }
+}
+
+#[test]
 fn websocket_is_recorded_as_it_is_or_not_at_all() {
     for redaction in [Redaction::Raw, Redaction::Redacted] {
         let (recorder, kept) = recorder(redaction);

@@ -4,9 +4,10 @@ use super::guard::{Guard, RESOURCE};
 use super::{Heap, Meter};
 use bytes::Bytes;
 use mcp_proto::call::RawResult;
-use mcp_proto::client::{self, ClientCommands, Policy};
+use mcp_proto::client::{self, Cache, ClientCommands, Policy};
 use mcp_proto::exchange::{Action, Closed, ConnectionId, IoEvent, Peer, Shutdown};
 use mcp_proto::input::ClientCommand;
+use mcp_proto::model::lifecycle::{CacheHints, CacheScope};
 use mcp_proto::route::{Cx, RouteResult};
 use mcp_proto::server::{self, ServerCommands, Sessions};
 use mcp_proto::span::Span;
@@ -115,21 +116,45 @@ enum Side {
 impl Pair {
     /// Creates both. The first call connects them.
     pub fn new(transport: Transport, era: Era, meter: Meter) -> Self {
-        Self::with(transport, era, meter, None, false)
+        Self::with(transport, era, meter, None)
     }
 
     /// The same over HTTP: the client holds a token, which the server verifies and remembers.
     pub fn guarded(era: Era, meter: Meter) -> Self {
-        Self::with(Transport::Http, era, meter, Some(Guard::new()), false)
+        Self::with(Transport::Http, era, meter, Some(Guard::new()))
     }
 
     /// The same over stdio, with functions around the handler and telemetry on both sides.
     pub fn observed(era: Era, meter: Meter) -> Self {
-        Self::with(Transport::Lines, era, meter, None, true)
+        Self::of(Transport::Lines, era, meter, None, |router, config| {
+            config.observe = Some(Telemetry::new(Counter));
+            router
+                .inline(|router| router.before(|_: &Cx| Ok(())).after(|_, _| {}))
+                .configure(|config| config.observe = Some(Telemetry::new(Counter)))
+        })
     }
 
-    fn with(transport: Transport, era: Era, meter: Meter, guard: Option<Guard>, is_observed: bool) -> Self {
+    /// The same on 2026-07-28: the client keeps results, and the list of tools lasts.
+    pub fn caching(transport: Transport, meter: Meter) -> Self {
+        Self::of(transport, Era::Modern, meter, None, |router, config| {
+            config.cache = Some(Cache::default());
+            router
+        })
+    }
+
+    fn with(transport: Transport, era: Era, meter: Meter, guard: Option<Guard>) -> Self {
+        Self::of(transport, era, meter, guard, |router, _| router)
+    }
+
+    fn of(
+        transport: Transport,
+        era: Era,
+        meter: Meter,
+        guard: Option<Guard>,
+        set: impl FnOnce(Router, &mut ClientConfig) -> Router,
+    ) -> Self {
         let mut router = Router::new("cost", "1")
+            .configure(|config| config.list_cache = CacheHints::new(60_000, CacheScope::Private))
             .inline(|router| router.tool(tool("echo").describe("Echo"), |_cx, echo: Echo| Ok(echo.text)));
         if (transport, era) == (Transport::Http, Era::Modern) {
             router = router.configure(|config| config.sessions = Sessions::Off);
@@ -142,13 +167,8 @@ impl Pair {
             guard.client(&mut config);
             router = router.configure(|config| guard.server(config));
         }
-        if is_observed {
-            router = router
-                .inline(|router| router.before(|_: &Cx| Ok(())).after(|_, _| {}))
-                .configure(|config| config.observe = Some(Telemetry::new(Counter)));
-            config.observe = Some(Telemetry::new(Counter));
-        }
         config.policy = if era == Era::Legacy { Policy::Legacy } else { Policy::Modern };
+        let router = set(router, &mut config);
         Self {
             client: WiredClient::new(Arc::new(config), [1; 32], Instant::ZERO),
             server: WiredServer::new(Arc::new(router.config()), [2; 32], Instant::ZERO),
@@ -200,6 +220,18 @@ impl Pair {
             finish(calling, outcome)
         });
         assert_eq!(result.first_text(), Some(self.echo.text.as_str()));
+    }
+
+    /// Asks for the list of tools, whose result is not decoded.
+    pub fn list(&mut self) {
+        self.now = self.now + Duration::from_micros(50);
+        self.counted(Side::Client, |pair| pair.client.call(pair.now, tools::list())).expect("there is room");
+        while self.outcome.is_none() {
+            self.client_turn();
+            self.server_turn();
+        }
+        let outcome = self.outcome.take().expect("the call has ended");
+        self.counted(Side::Client, |_| drop(black_box(outcome.expect("a result"))));
     }
 
     #[inline(never)]

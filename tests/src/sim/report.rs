@@ -91,6 +91,7 @@ impl InputKind {
                 | ClientCommand::CancelFetch(_)
                 | ClientCommand::Login
                 | ClientCommand::Logout
+                | ClientCommand::CredentialsChanged
                 | ClientCommand::RootsChanged,
             ) => Self::Notify,
             Input::Command(ClientCommand::Close) => Self::Close,

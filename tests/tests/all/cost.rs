@@ -30,6 +30,12 @@ fn costs_are_those_of_the_kept_table() {
         let more = of("call with spans") - of("call over stdio");
         assert!(more <= 3.0, "functions around a handler and telemetry take {more} allocations, {era}");
     }
+    for transport in ["stdio", "HTTP"] {
+        let of = |side: &str| allocations(&format!("cached list over {transport}, {side}")).expect("a number");
+        let count: f64 = of("client").parse().expect("a number");
+        assert!(count <= 5.0, "{count} allocations over {transport}");
+        assert_eq!(of("server"), "0.00", "nothing is sent");
+    }
     if then.lines().next() == now.lines().next() {
         assert_eq!(now, then, "UPDATE=1 writes the new table");
     } else {

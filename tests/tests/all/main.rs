@@ -4,6 +4,7 @@
 mod api;
 mod around;
 mod both;
+mod cached;
 #[cfg(unix)]
 mod canaries;
 mod checked_sources;

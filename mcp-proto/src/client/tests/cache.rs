@@ -79,7 +79,7 @@ fn notify(rig: &mut Rig, method: &str, params: &Value) {
     rig.say(json!({"jsonrpc": "2.0", "method": method, "params": params}));
 }
 
-// covers: CACHE-C-006, CACHE-C-007, CACHE-C-008, CACHE-C-011
+// covers: CACHE-C-006, CACHE-C-007, CACHE-C-008, CACHE-C-011, CACHE-C-012
 #[test]
 fn result_is_fresh_until_its_time_is_over() {
     for version in [NEWEST, ProtocolVersion::V2025_11_25] {

@@ -8,7 +8,9 @@ use crate::rpc::{ErrorObject, Object, code};
 use crate::{Cx, ElicitResult, Form, Json, Router, ToolError, resource, template};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 fn files() -> Router {
     Router::new("files", "1")
@@ -228,6 +230,23 @@ fn lists_have_pages_with_the_hints_of_the_configuration() {
     for (method, params) in [("resources/list", "{}"), ("resources/read", r#"{"uri":"x:two"}"#)] {
         assert!(!bench.say(method, params)[0].contains("ttlMs"), "{method}");
     }
+}
+
+// covers: CACHE-S-023, CACHE-S-024
+#[test]
+fn access_is_checked_for_each_read_whatever_its_scope() {
+    let is_open = Arc::new(AtomicBool::new(true));
+    let gate = Arc::clone(&is_open);
+    let router = files()
+        .configure(|config| config.read_cache = CacheHints::new(60_000, CacheScope::Public))
+        .before(move |_: &Cx| if gate.load(Ordering::Relaxed) { Ok(()) } else { Err(ToolError::NotFound) });
+    let mut bench = Bench::new(router);
+    let result = read(&mut bench, "x:text").unwrap();
+    assert_eq!(result.required::<String>("cacheScope").unwrap(), "public");
+    is_open.store(false, Ordering::Relaxed);
+    assert_eq!(read(&mut bench, "x:text").unwrap_err().code, code::INVALID_PARAMS);
+    is_open.store(true, Ordering::Relaxed);
+    assert_eq!(contents(&read(&mut bench, "x:text").unwrap()), contents(&result));
 }
 
 // covers: PAGE-S-002, PAGE-S-007

@@ -114,6 +114,7 @@ pub enum CommandOp {
     Authorize(u64, Option<String>),
     Watch { lists: [bool; 3], uris: Vec<String> },
     LogLevel(Option<String>),
+    CredentialsChanged,
     RootsChanged,
     Close,
 }
@@ -345,6 +346,7 @@ impl From<&ClientCommand> for CommandOp {
                 uris: watch.uris.iter().cloned().collect(),
             },
             ClientCommand::LogLevel(level) => Self::LogLevel(level.map(|level| level.as_str().to_owned())),
+            ClientCommand::CredentialsChanged => Self::CredentialsChanged,
             ClientCommand::RootsChanged => Self::RootsChanged,
             ClientCommand::Close => Self::Close,
             other => panic!("no run commands {other:?}"),
@@ -402,6 +404,7 @@ impl CommandOp {
                 ClientCommand::Watch(watch)
             }
             Self::LogLevel(level) => ClientCommand::LogLevel(level.as_deref().and_then(LogLevel::parse)),
+            Self::CredentialsChanged => ClientCommand::CredentialsChanged,
             Self::RootsChanged => ClientCommand::RootsChanged,
             Self::Close => ClientCommand::Close,
         }

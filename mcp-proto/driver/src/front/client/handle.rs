@@ -59,6 +59,14 @@ impl ClientHandle {
         self.0.with(|state, now, _| state.engine.log_level(now, level));
     }
 
+    /// The application has other credentials, in header fields of its own: the cache drops what is
+    /// not for everyone. See
+    /// [`Client::credentials_changed`](mcp_proto::ClientCommands::credentials_changed). Never
+    /// waits.
+    pub fn credentials_changed(&self) {
+        self.0.with(|state, now, _| state.engine.credentials_changed(now));
+    }
+
     /// Notifies the server that the roots have changed, if its revision has that: see
     /// [`Client::roots_changed`](mcp_proto::ClientCommands::roots_changed). Roots are deprecated
     /// since 2026-07-28.

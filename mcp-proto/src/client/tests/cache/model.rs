@@ -127,7 +127,8 @@ fn call(request: usize) -> Call<Custom<Value>> {
 }
 
 proptest! {
-    // covers: CACHE-C-003, CACHE-C-007, CACHE-C-008, CACHE-C-015, CACHE-C-017, CACHE-C-018, CACHE-C-021
+    // covers: CACHE-C-003, CACHE-C-007, CACHE-C-008, CACHE-C-015, CACHE-C-017, CACHE-C-018,
+    // CACHE-C-021
     #[test]
     fn cache_is_as_its_model(steps in vec(step(), 1..120)) {
         let mut rig = ready(NEWEST, |cache| cache.entries = MAX);

@@ -99,7 +99,7 @@ fn cached_list_of_tools_mirrors_arguments() {
     assert!(called(&mut http, "t") && called(&mut http, "v"));
 }
 
-// covers: HDR-C-030, CACHE-C-013
+// covers: HDR-C-040, CACHE-C-013
 #[test]
 fn refused_header_fields_end_the_cached_list() {
     let mut http = Http::caching(|_| {});
