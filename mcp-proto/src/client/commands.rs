@@ -24,8 +24,9 @@ pub trait ClientCommands {
     /// does not change then. See the method of each command: one without errors is never refused.
     fn act(&mut self, now: Instant, command: ClientCommand) -> Result<InputResult, RefusedCommand<ClientCommand>>;
 
-    /// Makes a call. The client sends it as soon as negotiation has succeeded. Its events carry the
-    /// id of the [`CallHandle`].
+    /// Makes a call. The client sends it as soon as negotiation has succeeded, unless its cache has
+    /// the result ([`ClientConfig::cache`](super::ClientConfig::cache)). Its events carry the id of
+    /// the [`CallHandle`].
     ///
     /// # Errors
     /// [`Refusal::Full`](crate::Refusal::Full) at a limit,

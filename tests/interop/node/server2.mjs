@@ -13,6 +13,9 @@ import { z } from 'zod';
 import { Needed, capabilities, offer, subscribed } from './offer.mjs';
 import { answer, options, serve, sessions } from './web.mjs';
 
+const lists = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
+const hint = { ttlMs: 60_000, cacheScope: 'public' };
+const cacheHints = Object.fromEntries([...lists, 'resources/read', 'server/discover'].map((method) => [method, hint]));
 const changed = { tools: 'sendToolListChanged', prompts: 'sendPromptListChanged', resources: 'sendResourceListChanged' };
 
 // Returns the answer to a question, or asks it.
@@ -23,7 +26,7 @@ function ask({ mcpReq }, name, question) {
 }
 
 function create({ era }, notify) {
-    const server = new McpServer({ name: 'interop-node', version: '1.0.0' }, { capabilities });
+    const server = new McpServer({ name: 'interop-node', version: '1.0.0' }, { capabilities, cacheHints });
     const modern = era === 'modern';
     offer(server, {
         ResourceTemplate,

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import mcp_types as types
 
 from mcp.server import MCPServer
+from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -15,7 +16,8 @@ from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
-server = MCPServer("interop-python", log_level="ERROR")
+HINTS = {method: CacheHint(ttl_ms=60_000, scope="public") for method in CACHEABLE_METHODS}
+server = MCPServer("interop-python", log_level="ERROR", cache_hints=HINTS)
 cancellations = asyncio.Semaphore(0)
 
 

@@ -5,7 +5,7 @@ use super::script::{Script, pieces};
 use super::talk;
 use crate::sim::report::Transcript;
 use bytes::Bytes;
-use mcp_proto::client::{CancelSignal, Event, OnMalformed, Policy};
+use mcp_proto::client::{Cache, CancelSignal, Event, OnMalformed, Policy};
 use mcp_proto::error::DiagnosticKind;
 use mcp_proto::exchange::{
     Action, Body, Closed, ConnectionId, Headers, Inbound, IoEvent, Outbound, Peer, Program, ResponseHead, Shutdown,
@@ -71,6 +71,12 @@ fn config(script: &mut Script<'_>) -> ClientConfig {
         config.capabilities.sampling = Some(Default::default());
     }
     config.reset_on_progress = flag(5);
+    if flag(5) {
+        let mut cache = Cache::default();
+        (cache.entries, cache.default_ttl) = (1, Duration::from_secs(2));
+        cache.stale_on_error = Some(Duration::from_secs(60));
+        config.cache = Some(cache);
+    }
     config.compat.match_text_ids = !flag(6);
     let limits = &mut config.limits;
     if flag(7) {
@@ -181,6 +187,7 @@ impl Run {
                     3 => note(""),
                     4 => ClientCommand::RootsChanged,
                     5 => ClientCommand::LogLevel(LogLevel::ALL.get(script.below(9)).copied()),
+                    6 => ClientCommand::CredentialsChanged,
                     _ => ClientCommand::Watch(watch(script)),
                 };
                 let _ = self.tell(Input::Command(command));

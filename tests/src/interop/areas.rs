@@ -198,6 +198,24 @@ fn updated(session: &Session) -> Result<String, String> {
 }
 
 /// A tool, a prompt and a resource are added.
+/// The server says that its results last: our client does not ask for them again.
+pub(super) fn kept(session: &Session) -> Result<String, String> {
+    let client = session.client();
+    let once = || -> Result<_, CallError> {
+        let lists = (client.all(tools::list())?, client.all(resources::list())?, client.all(prompts::list())?);
+        Ok((lists, client.all(resources::templates())?, client.call(resources::read("note://one"))?))
+    };
+    let first = once().map_err(told)?;
+    let before = client.stats();
+    if once().map_err(told)? != first {
+        return Err("another result".to_owned());
+    }
+    let after = client.stats();
+    same(&after.traffic.messages_out, &before.traffic.messages_out)?;
+    let hits = after.cache.hits - before.cache.hits;
+    if hits < 5 { Err(format!("{hits} of the cache")) } else { Ok(format!("{hits} of the cache")) }
+}
+
 fn grown(session: &Session) -> Result<String, String> {
     session.announced()?;
     let changes = [Change::Tools, Change::Prompts, Change::Resources];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_driver::{ClientOptions, ConnectError};
-use mcp_proto::client::{ResultValidation, Verdict};
+use mcp_proto::client::{Cache, ResultValidation, Verdict};
 use mcp_proto::process::Stderr;
 use mcp_proto::{CallError, LogLevel, Watch, ping, schema, tools};
 use serde_json::Value;
@@ -40,6 +40,7 @@ impl Session {
                 config.log_level = Some(LogLevel::Warning);
                 config.validate = Some(ResultValidation::reject(schema::validator()));
                 config.limits.frame.exit_timeout = EXIT;
+                config.cache = Some(Cache::default());
             })
             .stderr(Stderr::Lines(Arc::new(move |line| lines.line(line))))
             .on_event(move |event| events.event(event));

@@ -7,6 +7,7 @@ use mcp_proto::client::Policy;
 use mcp_proto::input::Change;
 use serde_json::{Value, json};
 
+use super::areas;
 use super::listening::{Listening, Transport};
 use super::processes::Watch;
 use super::servers::{LEGACY, MODERN, Server};
@@ -260,6 +261,9 @@ pub(super) fn talk(
         }
     });
     row.note(server, "list", listed);
+    if revision == MODERN && LASTING.iter().any(|name| server.name.starts_with(name)) {
+        row.note(server, "kept", areas::kept(session));
+    }
     for step in (server.steps)(server, revision) {
         row.note(server, step.name, step.run(session, web.as_deref_mut()));
     }
@@ -276,6 +280,9 @@ pub(super) fn talk(
         row.note(server, "fell back", if same { Ok(fell_back.join("; ")) } else { Err(format!("{fell_back:?}")) });
     }
 }
+
+/// The beginnings of the names of the servers that say how long their results last.
+const LASTING: [&str; 2] = ["server 2.", "mcp 2."];
 
 /// The codes of the diagnostics of a client that tries another era, or another transport.
 const FALLS: [&str; 2] = ["fell-back-to-legacy:", "fell-back-to-sse:"];

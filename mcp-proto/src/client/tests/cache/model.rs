@@ -7,8 +7,11 @@ use proptest::prelude::*;
 /// Results that the cache holds.
 const MAX: usize = 3;
 
-/// The requests of a run: a method, a member of its params, and the changes that concern it.
-const REQUESTS: [(&str, Option<(&str, &str)>, &[u8]); 8] = [
+/// A method, a member of its params, and the changes that concern it.
+type Request = (&'static str, Option<(&'static str, &'static str)>, &'static [u8]);
+
+/// The requests of a run.
+const REQUESTS: [Request; 8] = [
     ("tools/list", None, &[0]),
     ("tools/list", Some(("cursor", "2")), &[0]),
     ("tools/list", Some(("cursor", "3")), &[0]),
