@@ -156,8 +156,10 @@ impl ClientStats {
             diagnostics,
             reconnects,
             pings_missed,
+            cache,
             detached_threads,
         } = self;
+        let CacheStats { hits, misses, evicted, entries, bytes } = *cache;
         let mut out = MetricsText::new("client");
         out.gauge("calls", "Calls that have not ended", *calls);
         out.counter("calls_made", "Accepted calls", *calls_made);
@@ -171,6 +173,11 @@ impl ClientStats {
         out.counter("lost_diagnostics", "Diagnostics that were dropped", *lost_diagnostics);
         out.counter("reconnects", "Resumptions of a stream", *reconnects);
         out.counter("pings_missed", "Pings without a response", *pings_missed);
+        out.counter("cache_hits", "Calls that the cache answered", hits);
+        out.counter("cache_misses", "Calls that the cache could have answered", misses);
+        out.counter("cache_evicted", "Results that were dropped to make room", evicted);
+        out.gauge("cache_entries", "Results that the cache holds", entries);
+        out.gauge("cache_bytes", "Bytes of these", bytes);
         out.gauge("detached_threads", "Threads that outlived their connection", *detached_threads);
         out.diagnostics(diagnostics);
         out.end()
@@ -336,13 +343,15 @@ mod tests {
             text("client_received_defects_total", 5),
             text("client_diagnostics_total{code=\"denied\"}", 6),
             text("client_pings_missed_total", 0),
+            text("client_cache_hits_total", 0),
         ] {
             assert!(client.contains(&(&name, value)), "{name} {of_client}");
         }
         let server = ServerStats { sessions: 9, traffic, diagnostics, ..ServerStats::default() }.openmetrics();
         let server = samples(&server);
         assert!(server.contains(&("mcp_server_sessions", 9)) && server.contains(&("mcp_server_sent_bytes_total", 2)));
-        // All of the fields, two lines for the diagnostics, and five for the traffic.
-        assert_eq!((client.len(), server.len()), (12 + 5 + 2, 10 + 5 + 2));
+        // All of the fields, two lines for the diagnostics, five for the traffic, and of a client
+        // five for the cache.
+        assert_eq!((client.len(), server.len()), (12 + 5 + 5 + 2, 10 + 5 + 2));
     }
 }
