@@ -10,6 +10,8 @@ use mcp_proto::client::{FetchError, FetchRequest, FetchResponse, Termination};
 #[cfg(feature = "auth")]
 use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
+#[cfg(feature = "skills")]
+use mcp_proto::skills::{Held, SkillError, SkillReader};
 use mcp_proto::stats::ClientStats;
 use mcp_proto::{Call, CallError, IntoCall, Object, Refusal};
 use std::fmt;
@@ -218,6 +220,17 @@ impl Client {
     /// for a callback of the client itself.
     pub fn closer(&self) -> Closer {
         Closer { closer: self.client.closer(), driver: Arc::clone(&self.driver) }
+    }
+}
+
+/// Reads a file of a skill, and waits for it.
+#[cfg(feature = "skills")]
+impl SkillReader for Client {
+    type Reading<'a> = Result<Vec<u8>, SkillError>;
+
+    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Reading<'a> {
+        self.driver.refresh();
+        self.driver.wait_for(None, self.client.read_skill(held, uri))
     }
 }
 

@@ -125,6 +125,8 @@ pub use mcp_driver::{
 };
 #[cfg(feature = "auth")]
 pub use mcp_driver::{Browsed, FileStore, MemoryStore, OAuth, TokenStore};
+#[cfg(feature = "skills")]
+pub use mcp_driver::{SkillFolderError, read_skill};
 #[cfg(feature = "auth")]
 pub use mcp_proto::auth;
 pub use mcp_proto::client::BadHeader;
@@ -153,9 +155,11 @@ pub use mcp_proto::{
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
     Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,
-    ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, completion,
-    custom, ping, prompt, prompts, resource, resources, tasks, template, tool, tools,
+    ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, apps,
+    completion, custom, ping, prompt, prompts, resource, resources, tasks, template, tool, tools, ui_resource,
 };
+#[cfg(feature = "skills")]
+pub use mcp_proto::{Skill, skills};
 pub use mcp_supervisor::front::SupervisorOptions;
 pub use mcp_supervisor::{self, config_file};
 pub use mcp_supervisor::{

@@ -168,6 +168,7 @@ pub use hook::{Denial, Direction, MessageHook, MessageKind, Ruling, WireMessage}
 pub use input::{Authorization, Challenge, Change, InputAnswer, InputRequest, Outcome, Watch};
 pub use limits::Limits;
 pub use model::Progress;
+pub use model::apps::{self, ui_resource};
 pub use model::completion::{self, Completion};
 pub use model::content::Content;
 pub use model::elicitation::{ElicitRequest, ElicitResult, Form, UrlRequest};
@@ -176,6 +177,8 @@ pub use model::lifecycle::{Implementation, ServerInfo};
 pub use model::page::Page;
 pub use model::prompts::{self, GetPromptResult, Prompt, PromptMessage};
 pub use model::resources::{self, ReadResult, Resource, ResourceContents, ResourceTemplate};
+#[cfg(feature = "skills")]
+pub use model::skills::{self, Skill};
 pub use model::tasks::{self, TaskHandle, TaskOptions, TaskSupport};
 pub use model::tools::{self, CallToolResult, Tool};
 #[cfg(feature = "std")]

@@ -7,6 +7,7 @@ use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::error::AuthError;
 use mcp_proto::input::CallId;
 use mcp_proto::route::IntoOutput;
+use mcp_proto::skills::{Held, SkillError};
 use mcp_proto::stats::{ClientStats, ServerStats};
 use mcp_proto::{Call, CallError, Change, Cx, LogLevel, Object, Refusal, Router, ServerInfo, Tool, ToolError, Watch};
 use mcp_supervisor::front::SupervisorOptions;
@@ -201,6 +202,17 @@ impl Client {
         match self {
             Self::Blocking(client) => client.pages(list).collect(),
             Self::Smol(client, _) => block_on(client.pages(list).all()),
+        }
+    }
+
+    /// Reads a file of a skill, and checks it.
+    ///
+    /// # Errors
+    /// Why its bytes are not to be used.
+    pub fn read_skill(&self, held: &Held, uri: &str) -> Result<Vec<u8>, SkillError> {
+        match self {
+            Self::Blocking(client) => held.read(client, uri),
+            Self::Smol(client, _) => block_on(held.read(client, uri)),
         }
     }
 

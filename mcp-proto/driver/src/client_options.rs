@@ -12,6 +12,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use mcp_proto::apps;
 use mcp_proto::client::{BadHeader, Cache, ClientConfig, Event};
 use mcp_proto::exchange::{ConnectionId, ConnectionNotice};
 use mcp_proto::hook::{Denial, MessageHook, Ruling, WireMessage};
@@ -92,6 +93,17 @@ impl ClientOptions {
         let mut declared = Extensions::new();
         declared.declare(id, settings)?;
         Ok(self.set(move |config| config.capabilities.extensions.add(declared)))
+    }
+
+    /// Declares that the host shows documents of MCP Apps beside the results of tools: those of
+    /// [`MIME_TYPE`](mcp_proto::apps::MIME_TYPE), and of these further media types. The client
+    /// shows nothing itself.
+    pub fn apps<'a>(self, mime_types: impl IntoIterator<Item = &'a str>) -> Self {
+        let settings = apps::settings(mime_types);
+        self.set(|config| {
+            let declared = config.capabilities.extensions.declare(apps::EXTENSION, settings);
+            debug_assert!(declared.is_ok(), "its identifier is valid");
+        })
     }
 
     /// Lets calls of tools take tasks as results: see [`ClientConfig::tasks`]. The caller still

@@ -68,6 +68,8 @@ mod question;
 mod queue;
 mod running;
 mod shared_router;
+#[cfg(feature = "skills")]
+mod skills;
 mod stderr;
 mod sync;
 mod target;
@@ -109,6 +111,8 @@ pub use question::{Question, Reply, ReplyKey, ReplyToken};
 pub use queue::{Pieces, Step, WriteQueue};
 pub use running::{Cancellation, RunningCallbacks};
 pub use shared_router::SharedRouter;
+#[cfg(feature = "skills")]
+pub use skills::{SkillFolderError, read_skill};
 pub use stderr::StderrReader;
 pub use sync::guarded;
 pub use target::{IntoTarget, Target};

@@ -3,6 +3,7 @@
 //! a peer could matter. The few types that a revision cannot represent unchanged have a method
 //! `lower(version)`.
 
+pub mod apps;
 pub mod capabilities;
 pub mod completion;
 pub mod content;
@@ -18,6 +19,8 @@ pub mod prompts;
 pub mod resources;
 pub mod roots;
 pub mod sampling;
+#[cfg(feature = "skills")]
+pub mod skills;
 pub mod skipped;
 pub mod tasks;
 pub mod tools;

@@ -76,6 +76,8 @@ pub struct Resource {
     pub meta: Object,
     /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
     pub scopes: Scopes,
+    /// Whether `resources/list` leaves it out. Never sent, and false if a server describes it.
+    pub hidden: bool,
     /// Members that this type does not name, unchanged.
     pub other: Object,
 }
@@ -124,8 +126,17 @@ impl Resource {
             annotations: Annotations::default(),
             meta: Object::new(),
             scopes: Scopes::new(),
+            hidden: false,
             other: Object::new(),
         }
+    }
+
+    /// Leaves it out of `resources/list`, and of the notifications that the list has changed. Clients
+    /// that know its URI can read it.
+    #[must_use]
+    pub const fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
     }
 
     /// Sets its size before base64, in bytes.
@@ -170,6 +181,7 @@ impl ListElement for Resource {
             annotations: Annotations::member_of(&object)?,
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
             scopes: Scopes::new(),
+            hidden: false,
             other: object.without(&Self::KEYS),
         })
     }

@@ -42,6 +42,8 @@ pub(crate) fn in_result(method: &str, result: &RawResult) -> SkippedList {
         "tools/list" => decoded::<List<Tool>>(result, |page| page.skipped),
         "resources/list" => decoded::<List<Resource>>(result, |page| page.skipped),
         "resources/templates/list" => decoded::<List<ResourceTemplate>>(result, |page| page.skipped),
+        #[cfg(feature = "skills")]
+        "skills/list" => decoded::<List<super::skills::Skill>>(result, |page| page.skipped),
         "prompts/list" => decoded::<List<Prompt>>(result, |page| page.skipped),
         "completion/complete" => decoded::<Complete>(result, |completion| completion.skipped),
         "prompts/get" => in_messages(list("messages").as_ref()),

@@ -311,6 +311,10 @@ impl Tool {
 
     /// Returns its annotated arguments.
     pub(crate) fn mirror(&self) -> Result<Mirror, BadTool> {
+        if self.ui_resource().is_some_and(|uri| !super::apps::is_ui(&uri)) {
+            let why = "its `_meta.ui.resourceUri` is no valid `ui://` URI".into();
+            return Err(BadTool { name: self.name.clone(), why });
+        }
         let schema = Object::read(&self.input_schema);
         let mirror = match schema.is_ok_and(|schema| schema.str("type").as_deref() == Some("object")) {
             true => mirror::read(&self.input_schema),

@@ -130,12 +130,12 @@ pub(crate) fn stays_below(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('/') && !has_drive && path.split('/').all(is_plain_segment)
 }
 
-fn is_plain_segment(segment: &str) -> bool {
+pub(crate) fn is_plain_segment(segment: &str) -> bool {
     segment != "." && segment != ".." && !segment.contains(['/', '\\', '\0'])
 }
 
 /// Decodes percent-encoded UTF-8 (RFC 3986 section 2.1).
-fn decode(text: &str) -> Option<String> {
+pub(crate) fn decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_string());
     }

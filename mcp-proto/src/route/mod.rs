@@ -2,6 +2,7 @@
 //! handler that the driver runs. A router runs nothing itself, holds no state between requests, and
 //! can serve any number of connections at once.
 
+mod apps;
 mod around;
 mod completion;
 mod cx;
@@ -15,6 +16,8 @@ mod rate_limit;
 mod replace;
 mod resources;
 mod scopes;
+#[cfg(feature = "skills")]
+mod skills;
 mod target;
 mod tasks;
 mod tools;
@@ -130,6 +133,8 @@ struct Offer {
     resources: ResourceTable,
     prompts: Prompts,
     completions: Completions,
+    #[cfg(feature = "skills")]
+    skills: skills::SkillTable,
     methods: BTreeMap<String, Handler>,
     on_watch: Option<OnWatch>,
     layers: Layers,
@@ -179,6 +184,8 @@ impl Router {
             resources: ResourceTable::default(),
             prompts: Prompts::default(),
             completions: Completions::default(),
+            #[cfg(feature = "skills")]
+            skills: skills::SkillTable::default(),
             methods: BTreeMap::new(),
             on_watch: None,
             layers: Layers::default(),
@@ -330,7 +337,7 @@ impl Router {
     }
 
     /// Returns the configuration of a [`Server`](crate::Server) for this router. It declares
-    /// `tools`, `resources`, `prompts` and `completions` if there are any.
+    /// `tools`, `resources`, `prompts`, `completions` and skills if there are any.
     pub fn config(&self) -> ServerConfig {
         let mut config = self.0.config.clone();
         let capabilities = &mut config.capabilities;
@@ -346,6 +353,8 @@ impl Router {
         if self.0.completions.are_offered() {
             capabilities.completions.get_or_insert_default();
         }
+        #[cfg(feature = "skills")]
+        self.0.skills.declare(capabilities);
         config.tasks |= self.0.tools.have_tasks();
         config
     }
@@ -431,6 +440,10 @@ impl Router {
             return Ok(Resolution::Other(handler, HandlerTarget::Method));
         }
         let declared = &responder.config().capabilities;
+        #[cfg(feature = "skills")]
+        if let Some(found) = self.0.skills.look_up(resources, responder, incoming, hides) {
+            return found;
+        }
         let has_tools = declared.tools.is_some() || tools.are_offered();
         let has_resources = declared.resources.is_some() || resources.are_offered();
         let has_prompts = declared.prompts.is_some() || prompts.are_offered();

@@ -71,8 +71,14 @@ impl Position {
 }
 
 /// Returns whether clients receive the same elements of two lists.
-pub(super) fn same<T: PartialEq, R: AsRef<T>>(ours: &BTreeMap<String, R>, theirs: &BTreeMap<String, R>) -> bool {
-    ours.values().map(R::as_ref).eq(theirs.values().map(R::as_ref))
+pub(super) fn same<T: PartialEq + ScopeDemand, R: AsRef<T>>(
+    ours: &BTreeMap<String, R>,
+    theirs: &BTreeMap<String, R>,
+) -> bool {
+    fn listed<'a, T: ScopeDemand + 'a, R: AsRef<T>>(all: &'a BTreeMap<String, R>) -> impl Iterator<Item = &'a T> {
+        all.values().map(R::as_ref).filter(|element| !element.is_hidden())
+    }
+    listed(ours).eq(listed(theirs))
 }
 
 /// Returns the page that a request names, or the handler that makes it. `hides`: without the
@@ -90,7 +96,7 @@ pub(super) fn page<'a, T: ListElement + ScopeDemand>(
         (Position::Registered(after), _) if !registered.is_empty() || source.is_none() => {
             let start = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let rest = registered.range::<str, _>((start, Bound::Unbounded)).map(|(_, element)| element.as_ref());
-            let mut rest = rest.filter(|element| element.is_open_to(access));
+            let mut rest = rest.filter(|element| !element.is_hidden() && element.is_open_to(access));
             let page: Vec<&T> = rest.by_ref().take(size).collect();
             let next = match (rest.next(), page.last(), source) {
                 (Some(_), Some(last), _) => Some(Position::Registered(Some(last.key().to_owned()))),

@@ -54,6 +54,23 @@ impl ResourceTable {
             && Handler::same(self.source.as_ref(), other.source.as_ref())
     }
 
+    /// Returns whether there is a resource with this URI, now or through a template.
+    pub(super) fn has(&self, uri: &str) -> bool {
+        self.look_up(uri).is_some()
+    }
+
+    /// Returns the resources that were added by their URI.
+    #[cfg(feature = "skills")]
+    pub(super) const fn registered(&self) -> &BTreeMap<String, RouterEntry<Resource>> {
+        &self.registered
+    }
+
+    /// Returns them to change them.
+    #[cfg(feature = "skills")]
+    pub(super) const fn registered_mut(&mut self) -> &mut BTreeMap<String, RouterEntry<Resource>> {
+        &mut self.registered
+    }
+
     /// Returns whether there is a resource with this URI, or a template that is written like this.
     pub(super) fn knows(&self, uri: &str) -> bool {
         self.registered.contains_key(uri) || self.templates.contains_key(uri)
@@ -188,7 +205,7 @@ impl Router {
         self.add_resource(resource, reading(move |cx| f(cx.clone())))
     }
 
-    fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
+    pub(super) fn add_resource(mut self, resource: impl Into<Resource>, handler: Handler) -> Self {
         let listed = resource.into();
         listed.check().unwrap_or_else(|e| panic!("{e}"));
         self.edit().resources.registered.insert(listed.uri.clone(), RouterEntry { listed, handler });
@@ -196,9 +213,13 @@ impl Router {
     }
 
     /// Removes the resource with this URI, if one was added by its URI.
+    ///
+    /// # Panics
+    /// If a tool shows it ([`Tool::ui`](crate::Tool::ui)): remove the tool first.
     #[must_use]
     pub fn without_resource(mut self, uri: &str) -> Self {
         self.edit().resources.registered.remove(uri);
+        self.check_apps();
         self
     }
 
@@ -288,7 +309,7 @@ impl Router {
     }
 }
 
-fn reading<O, R, M>(f: impl Fn(&Cx) -> R + Send + Sync + 'static) -> Handler
+pub(super) fn reading<O, R, M>(f: impl Fn(&Cx) -> R + Send + Sync + 'static) -> Handler
 where
     R: MaybeFuture<Result<O, ToolError>, M>,
     O: IntoContents + 'static,

@@ -27,6 +27,11 @@ impl From<ErrorObject> for RouteRefusal {
 pub(super) trait ScopeDemand {
     fn scopes(&self) -> &Scopes;
 
+    /// Returns whether lists leave it out.
+    fn is_hidden(&self) -> bool {
+        false
+    }
+
     /// Returns whether a client with this access may use it. One without a token may.
     fn is_open_to(&self, access: Option<&Access>) -> bool {
         access.is_none_or(|access| access.scopes.contains_all(self.scopes()))
@@ -56,6 +61,21 @@ impl ScopeDemand for Prompt {
 impl ScopeDemand for Resource {
     fn scopes(&self) -> &Scopes {
         &self.scopes
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+}
+
+#[cfg(feature = "skills")]
+impl ScopeDemand for crate::model::skills::Skill {
+    fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    fn is_hidden(&self) -> bool {
+        self.hidden
     }
 }
 

@@ -100,8 +100,8 @@ impl Bench {
                         RouteResult::Answer(answer) => answer,
                         RouteResult::Handle { handler, invocation, responder } => {
                             let refuse = |_| Err(Refusal::NotWanted);
-                            let Handler::Sync(f) = handler else { panic!("{handler:?}") };
-                            responder.write(f(&Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {})))
+                            let cx = Cx::linked(invocation, self.cancelled.clone(), refuse, |_| {});
+                            responder.write(handler.call(&cx).expect("no future"))
                         }
                     };
                     self.server.respond(NOW, answer);

@@ -58,6 +58,11 @@ impl ToolTable {
         self.0.values().any(|offered| offered.tool.task != TaskSupport::Never)
     }
 
+    /// Returns them all.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Tool> {
+        self.0.values().map(|offered| &offered.tool)
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&ToolEntry> {
         self.0.get(name)
     }
@@ -108,7 +113,7 @@ impl Router {
     ///
     /// # Panics
     /// If no server may offer the tool. For a tool that you did not define yourself, call
-    /// [`Tool::check`] first.
+    /// [`Tool::check`] first. Also if it shows a resource ([`Tool::ui`]) that was not added before.
     #[must_use]
     pub fn tool<A, O, F>(self, tool: impl Into<Tool>, f: F) -> Self
     where
@@ -145,6 +150,7 @@ impl Router {
     pub fn add(mut self, tool: impl Into<Tool>, handler: Handler) -> Self {
         let tool = tool.into();
         let mirror = tool.mirror().unwrap_or_else(|e| panic!("{e}"));
+        self.check_app_of(&tool);
         let offer = self.edit();
         let mut offered = ToolEntry { tool, handler, mirror, schemas: None };
         offered.compile(offer.config.validate.as_ref());

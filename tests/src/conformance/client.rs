@@ -8,8 +8,10 @@ use std::{env, thread};
 use mcp_driver::ClientOptions;
 use mcp_proto::client::{ClientConfig, Policy};
 use mcp_proto::model::sampling::SampleResult;
+use mcp_proto::skills::Held;
 use mcp_proto::{
-    Call, ElicitResult, Era, Form, Implementation, Object, ProtocolVersion, RawJson, Tool, Versions, custom, tools,
+    Call, ElicitResult, Era, Form, Implementation, Object, ProtocolVersion, RawJson, Skill, Tool, Versions, custom,
+    skills, tools,
 };
 use serde_json::Value;
 
@@ -137,6 +139,8 @@ impl Step {
                 let arguments: RawJson = Object::new().with(argument, tool.input_schema.clone()).into();
                 call(client, vec![tools::call(to).param("arguments", Ok(arguments))])?;
             }
+            Self::ListSkills => drop(list_skills(client)?),
+            Self::LoadSkills => list_skills(client)?.into_iter().try_for_each(|skill| load(client, skill))?,
             Self::Ask(method, params) => {
                 let result = client.call(custom::<Value>(*method, params).repeatable());
                 result.map_err(|why| why.to_string())?;
@@ -154,6 +158,24 @@ fn call(client: &Client, calls: Vec<Call<tools::CallTool>>) -> Result<(), String
         None => Ok(()),
         Some(result) => Err(format!("the tool failed: {:?}", result.first_text())),
     }
+}
+
+fn list_skills(client: &Client) -> Result<Vec<Skill>, String> {
+    let server = client.server().ok_or("agreed on nothing")?;
+    let list = skills::list(&server).map_err(|why| why.to_string())?;
+    client.all(list).map_err(|why| why.to_string())
+}
+
+/// Loads a skill. One that is refused is left.
+fn load(client: &Client, skill: Skill) -> Result<(), String> {
+    let held = Held::new("conformance", skill).map_err(|why| why.to_string())?;
+    let uri = &held.skill().uri;
+    if let Err(why) = client.read_skill(&held, uri) {
+        eprintln!("refused: {why}");
+        return Ok(());
+    }
+    let others = held.skill().files().iter().filter(|file| file.uri != *uri);
+    others.map(|file| client.read_skill(&held, &file.uri).map(drop).map_err(|why| why.to_string())).collect()
 }
 
 /// Returns the user's response to a form: the entered values of the fields that the form has, and

@@ -16,13 +16,17 @@ const NOTHING: &str = "true";
 const VACUOUS: [(&str, &str); 2] = [("initialize", "2025-11-25"), ("http-standard-headers", "2026-07-28")];
 
 /// Scenarios of extensions, which no revision requires: each runs alone only.
-const EXTENSIONS: [&str; 6] = [
+const EXTENSIONS: [&str; 10] = [
     "auth/client-credentials-basic",
     "auth/client-credentials-jwt",
     "auth/dpop",
     "auth/dpop-nonce",
     "auth/enterprise-managed-authorization",
     "auth/wif-jwt-bearer",
+    "sep-2640-client-no-prefetch",
+    "sep-2640-client-verify-digest",
+    "sep-2640-client-verify-frontmatter",
+    "sep-2640-client-verify-size",
 ];
 
 /// Runs the scenarios whose name contains the word. The short form runs only all together.

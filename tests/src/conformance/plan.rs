@@ -34,6 +34,11 @@ pub enum Step {
         /// The name of its argument.
         argument: &'static str,
     },
+    /// Lists the skills, and reads nothing of them.
+    ListSkills,
+    /// Lists the skills, and loads each: its `SKILL.md`, and then its other files unless that is
+    /// refused.
+    LoadSkills,
     /// Makes a request that the library has no type for, with these params.
     Ask(&'static str, Value),
 }
@@ -76,6 +81,8 @@ pub fn plan(scenario: &str, context: Option<&Value>) -> Result<Plan, String> {
         "json-schema-2020-12-preservation" => {
             vec![Step::List, Step::Echo { of: "json_schema_2020_12_tool", to: "json_schema_echo", argument: "schema" }]
         }
+        "sep-2640-client-no-prefetch" => vec![Step::ListSkills],
+        _ if scenario.starts_with("sep-2640-client-verify-") => vec![Step::LoadSkills],
         // With the login that the first request begins, and further ones for the call.
         _ if scenario.starts_with("auth/") => vec![Step::List, call("test-tool", json!({}))],
         _ => return Err(format!("no plan for the scenario {scenario:?}")),

@@ -22,6 +22,16 @@ pub const LEAN: [(&str, &str); 2] = [
     ("input-required-result-validate-input", "input-required-result-basic-elicitation"),
 ];
 
+/// Scenarios of extensions, which no revision requires: each runs alone only.
+const EXTENSIONS: [&str; 3] = ["sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+
+/// Returns the listed scenarios that a revision requires.
+fn required<'a>(listed: &'a [Expected], revision: &str) -> Vec<&'a str> {
+    let of_it =
+        scenarios(listed).into_iter().filter(|(scenario, of)| *of == revision && !EXTENSIONS.contains(scenario));
+    of_it.map(|(scenario, _)| scenario).collect()
+}
+
 /// Runs the scenarios whose name contains the word. The short form runs only all together.
 ///
 /// # Errors
@@ -98,7 +108,7 @@ impl Leg<'_> {
             faults.extend(self.others(ended, revision, failures).unwrap_or_else(|why| vec![why]));
         }
         table.show(&whole, usize::from(faults.is_empty()), &faults, "");
-        for (scenario, _) in scenarios(self.listed).iter().filter(|(_, of)| *of == revision) {
+        for scenario in required(self.listed, revision) {
             let row = row(scenario);
             let (passed, faults) = judge(self.listed, revision, &row, scenario, ended.as_ref());
             table.show(&row, passed, &faults, "");
@@ -123,7 +133,7 @@ fn refused(table: &mut Table, listed: &[Expected], url: &str, revision: &str) {
     let row = |scenario| Row::begin(scenario, revision, "none", "refusing");
     let ended =
         together(&table.installed, Tested::Server(url), revision, &table.folder(&row("(all that a server must)")));
-    for (scenario, _) in scenarios(listed).iter().filter(|(_, of)| *of == revision) {
+    for scenario in required(listed, revision) {
         let row = row(scenario);
         let (_, faults) = judge(listed, revision, &row, scenario, ended.as_ref());
         let passes = faults.is_empty().then(|| "a server that refuses everything passes".to_owned());

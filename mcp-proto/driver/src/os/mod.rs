@@ -15,6 +15,8 @@ pub mod model;
 mod nonblocking;
 mod park;
 mod process;
+#[cfg(feature = "skills")]
+mod skill_folder;
 #[cfg(unix)]
 mod socket_file;
 mod stdio;
@@ -32,6 +34,10 @@ pub(super) use park::exit;
 pub(super) use park::is_unwinding;
 pub use park::{block_on, block_on_for};
 pub use process::{ChildProcess, SpawnedProgram};
+#[cfg(feature = "skills")]
+pub use skill_folder::SkillFolderError;
+#[cfg(feature = "skills")]
+pub(crate) use skill_folder::skill_files;
 #[cfg(unix)]
 pub use socket_file::{SocketFile, peer_credentials};
 pub use stdio::TakenStdio;

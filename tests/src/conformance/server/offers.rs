@@ -1,7 +1,7 @@
 //! The resources, prompts and completions of the server, with the results that the suite requires.
 
 use mcp_proto::prompts::PromptArgument;
-use mcp_proto::{Content, Cx, Form, Prompt, ResourceContents, Router, ToolError, prompt, resource, template};
+use mcp_proto::{Content, Cx, Form, Prompt, ResourceContents, Router, Skill, ToolError, prompt, resource, template};
 use serde::Deserialize;
 
 use super::tools::{PNG, answer};
@@ -22,7 +22,23 @@ struct Embedded {
 
 /// Adds them to a router.
 pub fn offer(router: Router) -> Router {
-    completions(prompts(resources(router)))
+    completions(prompts(skills(resources(router))))
+}
+
+/// A skill with a directory in it, and a nested one.
+fn skills(router: Router) -> Router {
+    const MAIN: &str = "---\nname: reviews\ndescription: Reviews changes as this team does.\nlicense: MIT\n\
+        metadata:\n  version: \"1.0\"\n  levels: [1, 2.50, deep]\n---\n\nRead references/STYLE.md first.\n";
+    const NESTED: &str = "---\nname: naming\ndescription: Names things.\n---\n\nShort names.\n";
+    let files: [(&str, &[u8]); 4] = [
+        ("SKILL.md", MAIN.as_bytes()),
+        ("references/STYLE.md", b"# Style\n"),
+        ("assets/mark.bin", b"\0\x01\x02"),
+        ("naming/SKILL.md", NESTED.as_bytes()),
+    ];
+    let main = Skill::from_files("team/reviews", files).expect("a valid skill");
+    let nested = Skill::from_files("team/reviews/naming", [("SKILL.md", NESTED)]).expect("a valid skill");
+    router.skill(main).skill(nested).skill_directories(true)
 }
 
 fn resources(router: Router) -> Router {
