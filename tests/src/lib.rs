@@ -12,6 +12,7 @@ pub mod browser;
 pub mod certificates;
 pub mod conformance;
 pub mod cost;
+pub mod extension_peers;
 pub mod fleet;
 pub mod forward_proxy;
 mod frames;
@@ -116,6 +117,8 @@ mod examples {
     pub struct Login;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/servers.md")]
     pub struct Servers;
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/extensions.md")]
+    pub struct Extensions;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/hosts.md")]
     pub struct Hosts;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/interrupts.md")]

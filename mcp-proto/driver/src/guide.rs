@@ -21,6 +21,11 @@ pub mod guard {}
 #[cfg_attr(not(doctest), doc = include_str!("guide/servers.md"))]
 pub mod servers {}
 
+/// Skills, and documents beside the results of tools (MCP Apps).
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/extensions.md"))]
+pub mod extensions {}
+
 /// The servers of a configuration file, and several servers that stay connected.
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/hosts.md"))]

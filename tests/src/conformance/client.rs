@@ -111,7 +111,8 @@ impl Task {
         let agreed = client.server().map(|server| server.version).ok_or("agreed on nothing")?;
         // A server of an older revision speaks the later ones with `initialize` too.
         let may_be_later = !self.fixed && self.revision < ProtocolVersion::V2025_11_25;
-        if agreed != self.revision && !(may_be_later && agreed.era() == self.revision.era()) {
+        let is_agreed = agreed == self.revision || (may_be_later && agreed.era() == self.revision.era());
+        if !is_agreed && (self.fixed || !self.plan.both_eras) {
             return Err(format!("agreed on {agreed} in place of {}", self.revision));
         }
         let mut listed = Vec::new();

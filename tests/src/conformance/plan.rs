@@ -12,6 +12,8 @@ pub struct Plan {
     /// The values that the user enters in a form, by field name. Fields that a form lacks are not
     /// sent. Other fields have their defaults.
     pub form: Value,
+    /// Whether the server speaks both eras, whatever revision the scenario is started for.
+    pub both_eras: bool,
     /// How it logs in. `None`: it cannot.
     pub login: Option<Login>,
 }
@@ -87,5 +89,6 @@ pub fn plan(scenario: &str, context: Option<&Value>) -> Result<Plan, String> {
         _ if scenario.starts_with("auth/") => vec![Step::List, call("test-tool", json!({}))],
         _ => return Err(format!("no plan for the scenario {scenario:?}")),
     };
-    Ok(Plan { steps, form: json!({ "confirmed": true }), login: Login::of(scenario, context)? })
+    let both_eras = scenario.starts_with("sep-2640-");
+    Ok(Plan { steps, form: json!({ "confirmed": true }), both_eras, login: Login::of(scenario, context)? })
 }

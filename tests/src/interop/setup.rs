@@ -220,3 +220,13 @@ pub(crate) fn execute(command: &mut Command) -> Result<(), String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Err(format!("{command:?}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr)))
 }
+
+/// Runs a program to its end, and returns its last line.
+pub(crate) fn last_line(command: &mut Command) -> Result<String, String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{command:?}: {why}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        return Err(format!("{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    said.lines().last().map(str::to_owned).ok_or_else(|| "it says nothing".to_owned())
+}

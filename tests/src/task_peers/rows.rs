@@ -12,8 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::ours::{CLIENT, SERVER, connect, router};
-use super::theirs::{Ground, last_line};
+use super::theirs::Ground;
 use crate::adapters::{Adapter, Client};
+use crate::interop::setup::last_line;
 
 /// One row. It returns what it saw.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The programs of others.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::interop::setup::{beside, copy, install_list, install_packages, install_rmcp, node_of};
 use crate::sources;
@@ -58,14 +58,4 @@ impl Ground {
         command.arg(self.programs.join("fastmcp_server.py"));
         command
     }
-}
-
-/// Runs a client to its end, and returns its last line.
-pub(super) fn last_line(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{command:?}: {why}"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if !output.status.success() {
-        return Err(format!("{}: {said}{}", output.status, String::from_utf8_lossy(&output.stderr)));
-    }
-    said.lines().last().map(str::to_owned).ok_or_else(|| "it says nothing".to_owned())
 }

@@ -15,6 +15,7 @@ mod corpus;
 mod cost;
 mod diagnostics;
 mod everything;
+mod extensions;
 mod fleet;
 mod harness;
 mod http_pool;

@@ -4,7 +4,9 @@
 //! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 //! the program: a client that tries a server with these tools, one line for each step.
 //! `interop-rmcp serve tasks`: a server whose calls are tasks. `interop-rmcp follow PROGRAM
-//! ARGUMENTS...`: a client that follows the task of such a server.
+//! ARGUMENTS...`: a client that follows the task of such a server. `interop-rmcp serve skills FOLDER`
+//! and `interop-rmcp skills PROGRAM ARGUMENTS...`: a server of the skills in a folder, and a client
+//! that reads those of a server.
 //!
 //! With feature `https`: `interop-rmcp serve http` and `interop-rmcp drive http`, a server with one
 //! tool over HTTPS and a client that calls it. `RT=current` in the environment: everything runs on
@@ -16,6 +18,7 @@ mod client;
 #[cfg(feature = "https")]
 mod https;
 mod server;
+mod skills;
 mod tasks;
 mod web;
 
@@ -45,6 +48,8 @@ async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
     match words.split_first() {
         Some((word, [])) if word == "serve" => server::run().await,
         Some((word, [what])) if word == "serve" && what == "tasks" => tasks::serve().await,
+        Some((word, [what, folder])) if word == "serve" && what == "skills" => skills::serve(folder).await,
+        Some((word, command)) if word == "skills" => skills::read(command).await,
         Some((word, command)) if word == "follow" => tasks::follow(command).await,
         Some((word, [port, flags @ ..])) if word == "listen" => web::run(port, flags).await,
         #[cfg(feature = "https")]

@@ -11,6 +11,7 @@ mod conformance;
 mod conformance_client;
 mod cost;
 mod everything_server;
+mod extension_peers;
 mod fleet;
 mod host;
 mod hostile;
@@ -55,6 +56,8 @@ const PROGRAMS: &[Program] = &[
     ("seeds", seeds::main),
     ("shim", shim::main),
     ("survey", survey::main),
+    ("extension-server", extension_peers::server),
+    ("extensions", extension_peers::main),
     ("task-client", task_peers::client),
     ("task-server", task_peers::server),
     ("tasks", task_peers::main),
