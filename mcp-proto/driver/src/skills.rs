@@ -17,9 +17,10 @@ mod tests;
 /// Reads a skill from its directory, once: what happens to the directory later changes nothing.
 /// `path` is its place among the skills of the server: see [`Skill::from_files`].
 ///
-/// The directory and everything in it is opened without following links, one in the other, so that
-/// nobody can exchange one for a link meanwhile. Names that begin with a dot are left out. Anything
-/// else than a file or a directory is an error, since a skill without it would be another one.
+/// The directory and everything in it is opened without following links, one in the other: what is
+/// exchanged for a link meanwhile is not followed either. Names that begin with a dot are left out.
+/// Anything else than a file or a directory is an error, since a skill without it would be another
+/// one.
 ///
 /// ```no_run
 /// use mcp_driver::read_skill;

@@ -212,7 +212,7 @@ impl UiResource {
         Err(BadResource { uri: self.resource.uri.clone(), why: why.into() })
     }
 
-    /// Returns it as it is listed, and its contents. Both have its `_meta`, since hosts read either.
+    /// Returns it as it is listed, and its contents. Both have its `_meta`: hosts read either.
     pub(crate) fn into_parts(self) -> (Resource, ResourceContents) {
         let Self { mut resource, html, ui } = self;
         let mut contents = ResourceContents::text(&resource.uri, html).mime(MIME_TYPE);

@@ -131,8 +131,8 @@ impl Resource {
         }
     }
 
-    /// Leaves it out of `resources/list`, and of the notifications that the list has changed. Clients
-    /// that know its URI can read it.
+    /// Leaves it out of `resources/list`, and of the notifications that the list has changed.
+    /// Clients that know its URI can read it.
     #[must_use]
     pub const fn hidden(mut self) -> Self {
         self.hidden = true;

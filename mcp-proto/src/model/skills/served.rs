@@ -49,7 +49,7 @@ impl Skill {
     /// use mcp_proto::Router;
     /// use mcp_proto::skills::Skill;
     ///
-    /// let text = "---\nname: refunds\ndescription: Refunds money by the rules.\n---\nAsk first.\n";
+    /// let text = "---\nname: refunds\ndescription: Refunds money.\n---\nAsk first.\n";
     /// let skill = Skill::from_files("billing/refunds", [("SKILL.md", text)])?;
     /// assert_eq!(skill.entry().uri, "skill://billing/refunds/SKILL.md");
     /// let router = Router::new("shop", "1.0").skill(skill);
@@ -58,12 +58,12 @@ impl Skill {
     /// ```
     ///
     /// # Errors
-    /// [`BadSkill`]. There is a file `SKILL.md` that begins with [front matter](super::front_matter)
-    /// with a `name` and a `description`; the name is the last segment of the path, and 1 to 64
-    /// lower-case letters, digits and single inner hyphens; the description has 1 to 1024
-    /// characters. No key of `metadata` begins with `io.modelcontextprotocol/`. Paths of files are
-    /// relative, and have no segment that is empty, `.` or `..`, no `\` and no NUL; none occurs
-    /// twice, and none lies below another. There are at most 512 files with 16 MiB.
+    /// [`BadSkill`]. A file `SKILL.md` begins with [front matter](super::front_matter) with a
+    /// `name` and a `description`; the name is the last segment of the path, and 1 to 64 lower-case
+    /// letters, digits and single inner hyphens; the description has 1 to 1024 characters. No key
+    /// of `metadata` begins with `io.modelcontextprotocol/`. Paths of files are relative, and have
+    /// no segment that is empty, `.` or `..`, no `\` and no NUL; none occurs twice, and none lies
+    /// below another. There are at most 512 files with 16 MiB.
     pub fn from_files<N: AsRef<str>, B: AsRef<[u8]>>(
         path: &str,
         files: impl IntoIterator<Item = (N, B)>,

@@ -12,7 +12,7 @@ fn clock() -> Router {
     Router::new("clock", "1")
         .ui_resource(ui_resource("ui://clock", HTML).csp(Csp::new().connect(["https://a"])).hidden())
         .tool(tool("time").ui("ui://clock"), |cx, ()| {
-            // Whoever cannot see the hands gets the words.
+            // A client that does not show the hands gets the words.
             Ok(if cx.supports_apps() { "12:00" } else { "twelve o'clock" })
         })
         .tool(tool("tick").ui("ui://clock").visibility([Visibility::App]), |_cx, ()| Ok("tock"))

@@ -4,9 +4,9 @@
 //! HTTP. `interop-rmcp auto|modern|legacy REVISION PROGRAM ARGUMENTS...`, or a URL in the place of
 //! the program: a client that tries a server with these tools, one line for each step.
 //! `interop-rmcp serve tasks`: a server whose calls are tasks. `interop-rmcp follow PROGRAM
-//! ARGUMENTS...`: a client that follows the task of such a server. `interop-rmcp serve skills FOLDER`
-//! and `interop-rmcp skills PROGRAM ARGUMENTS...`: a server of the skills in a folder, and a client
-//! that reads those of a server.
+//! ARGUMENTS...`: a client that follows the task of such a server. `interop-rmcp serve skills
+//! FOLDER`: a server of the skills in a folder. `interop-rmcp skills PROGRAM ARGUMENTS...`: a
+//! client that reads those of a server.
 //!
 //! With feature `https`: `interop-rmcp serve http` and `interop-rmcp drive http`, a server with one
 //! tool over HTTPS and a client that calls it. `RT=current` in the environment: everything runs on

@@ -9,7 +9,8 @@ use rmcp::model::*;
 use rmcp::service::RequestContext;
 use rmcp::transport::{TokioChildProcess, stdio};
 use rmcp::{
-    ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleServer, ServerHandler, ServiceError, ServiceExt,
+    ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, RoleServer, ServerHandler, ServiceError,
+    ServiceExt,
 };
 use serde_json::json;
 use tokio::process::Command;
@@ -27,8 +28,8 @@ pub async fn serve(folder: &str) -> Result<(), Box<dyn Error>> {
 
 impl ServerHandler for Skills {
     fn get_info(&self) -> ServerConfig {
-        let skills = SkillsCapability::new().with_directory_read();
-        ServerConfig::new(ServerCapabilities::builder().enable_resources().enable_skills_with(skills).build())
+        let capabilities = ServerCapabilities::builder().enable_resources().enable_skills_with_directory_read();
+        ServerConfig::new(capabilities.build())
     }
 
     async fn list_skills(
@@ -97,7 +98,8 @@ pub async fn read(command: &[String]) -> Result<(), Box<dyn Error>> {
     }
     let root = skills.first().and_then(|skill| skill.uri.strip_suffix("/SKILL.md")).ok_or("no skill")?;
     let listed = client.read_resource_directory(ReadResourceDirectoryRequestParams::new(root)).await?;
-    let directories: Vec<_> = listed.resources.iter().filter(|child| child.is_directory()).map(|child| &child.uri).collect();
+    let directories: Vec<_> =
+        listed.resources.iter().filter(|child| child.is_directory()).map(|child| &child.uri).collect();
     let unknown = match client.get_skill(GetSkillRequestParams::new("skill://none/SKILL.md")).await {
         Err(ServiceError::McpError(error)) => Some(error.code.0),
         _ => None,
@@ -110,7 +112,9 @@ pub async fn read(command: &[String]) -> Result<(), Box<dyn Error>> {
 fn bytes_of(contents: &[ResourceContents]) -> Result<Vec<u8>, Box<dyn Error>> {
     match contents {
         [ResourceContents::TextResourceContents { text, .. }] => Ok(text.clone().into_bytes()),
-        [ResourceContents::BlobResourceContents { blob, .. }] => Ok(base64::Engine::decode(&base64::prelude::BASE64_STANDARD, blob)?),
+        [ResourceContents::BlobResourceContents { blob, .. }] => {
+            Ok(base64::Engine::decode(&base64::prelude::BASE64_STANDARD, blob)?)
+        }
         _ => Err("not one file".into()),
     }
 }

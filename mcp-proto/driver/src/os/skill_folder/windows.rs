@@ -1,5 +1,5 @@
-//! Directories that are held open: nobody can rename or remove one meanwhile, so that its path
-//! stays its own.
+//! Directories that are held open: the system lets no other program rename or remove one meanwhile,
+//! so that its path stays its own.
 
 use super::{Entry, SkillFolderError, failed};
 use alloc::borrow::ToOwned;
