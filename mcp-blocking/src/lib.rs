@@ -154,9 +154,10 @@ pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Program,
-    Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router,
+    Progress, Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, Ruling,
     ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, apps,
-    completion, custom, ping, prompt, prompts, resource, resources, tasks, template, tool, tools, ui_resource,
+    completion, custom, ping, prompt, prompts, resource, resources, tasks, telemetry, template, tool, tools,
+    ui_resource,
 };
 #[cfg(feature = "skills")]
 pub use mcp_proto::{Skill, skills};

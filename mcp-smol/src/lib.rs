@@ -137,9 +137,9 @@ pub use mcp_proto::{
     self, Authorization, Call, CallError, CallToolResult, Challenge, ClientConfig, Completion, Content, Cx, Denial,
     Direction, ElicitResult, ErrorObject, Form, GetPromptResult, Handler, Headers, Icon, IntoCall, IntoCompletion,
     IntoContents, IntoMessages, IntoOutput, Json, LogLevel, MessageHook, MessageKind, Object, Outcome, Progress,
-    Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, ServerInfo,
-    TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, apps, completion, custom,
-    ping, prompt, prompts, resource, resources, tasks, template, tools, ui_resource,
+    Prompt, PromptMessage, RawJson, ReadResult, Resource, ResourceContents, ResourceTemplate, Router, Ruling,
+    ServerInfo, TaskHandle, TaskOptions, TaskSupport, Tool, ToolError, TraceContext, Watch, WireMessage, apps,
+    completion, custom, ping, prompt, prompts, resource, resources, tasks, telemetry, template, tools, ui_resource,
 };
 #[cfg(feature = "skills")]
 pub use mcp_proto::{Skill, skills};

@@ -2,7 +2,7 @@
 //! of its GenAI group.
 
 use mcp_blocking::TraceContext;
-use mcp_proto::telemetry::{Observe, Side, SpanEnd, SpanOutcome, SpanStart, Transport};
+use mcp_blocking::telemetry::{Observe, Side, SpanEnd, SpanOutcome, SpanStart, Transport};
 use opentelemetry::metrics::{Histogram, Meter, MeterProvider as _};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId,

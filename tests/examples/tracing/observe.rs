@@ -1,7 +1,7 @@
 //! Spans of the crate `tracing` for calls and requests.
 
 use mcp_blocking::TraceContext;
-use mcp_proto::telemetry::{Observe, Side, SpanEnd, SpanStart};
+use mcp_blocking::telemetry::{Observe, Side, SpanEnd, SpanStart};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use tracing::field::Empty;
