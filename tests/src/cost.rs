@@ -78,7 +78,7 @@ pub fn table(meter: Meter) -> String {
         table += &calls(&format!("cached list over {transport}"), Pair::caching(transport, meter), Pair::list);
     }
     for era in Era::ALL {
-        table += &calls(&format!("call with spans, {era}"), Pair::observed(era, meter));
+        table += &calls(&format!("call with spans, {era}"), Pair::observed(era, meter), Pair::call);
     }
     for chunk in [16 << 10, 1] {
         let heap = events(meter, chunk);
