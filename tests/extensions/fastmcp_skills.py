@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from fastmcp import Client, FastMCP
 from fastmcp.client.transports import StdioTransport
@@ -27,7 +28,7 @@ async def read(command: str, arguments: list[str]) -> None:
             root = entry.uri.removesuffix("SKILL.md")
             skill = await client.read_skill(entry.uri)
             for path, content in skill.files.items():
-                found[root + path] = hashlib.sha256(content).hexdigest()
+                found[root + quote(path)] = hashlib.sha256(content).hexdigest()
         try:
             unknown = await client.get_skill("skill://none/SKILL.md")
         except MCPError as error:

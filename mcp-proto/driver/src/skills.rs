@@ -11,9 +11,6 @@ use std::path::Path;
 
 pub use crate::os::SkillFolderError;
 
-#[cfg(all(test, not(shuttle)))]
-mod tests;
-
 /// Reads a skill from its directory, once: what happens to the directory later changes nothing.
 /// `path` is its place among the skills of the server: see [`Skill::from_files`].
 ///

@@ -87,7 +87,7 @@ impl SkillTable {
         hides: bool,
     ) -> Result<Resolution<'a>, RouteRefusal> {
         Ok(match pages::page::<Skill>(&self.skills, None, responder, incoming, hides)? {
-            Resolution::Result(page) => Resolution::Result(self.cacheable(page, responder.version())),
+            Resolution::Result(page) => Resolution::Result(hinted(page, &self.cache, responder.version())),
             other => other,
         })
     }
@@ -98,14 +98,7 @@ impl SkillTable {
         skill.check_scopes(&incoming.context)?;
         let version = responder.version();
         let result = Object::new().with("skill", skill.write(version));
-        Ok(Resolution::Result(self.cacheable(result, version)))
-    }
-
-    fn cacheable(&self, mut result: Object, version: ProtocolVersion) -> Object {
-        if version.era() == Era::Modern {
-            self.cache.add_to(&mut result);
-        }
-        result
+        Ok(Resolution::Result(hinted(result, &self.cache, version)))
     }
 
     /// Returns a page of the direct children of a directory: what is registered below it. Above a
@@ -138,10 +131,15 @@ impl SkillTable {
                 }
             }
         }
-        match exists {
-            true => pages::page::<Resource>(&children, None, responder, incoming, hides),
-            false => Err(unknown("No directory of a skill is served at this URI", &uri).into()),
+        if !exists {
+            return Err(unknown("No directory of a skill is served at this URI", &uri).into());
         }
+        Ok(match pages::page::<Resource>(&children, None, responder, incoming, hides)? {
+            // It is no cacheable result, but the TypeScript SDK refuses one without hints. These
+            // promise nothing.
+            Resolution::Result(page) => Resolution::Result(hinted(page, &CacheHints::default(), responder.version())),
+            other => other,
+        })
     }
 
     /// Returns whether a skill other than this one lists a file.
@@ -149,6 +147,14 @@ impl SkillTable {
         let others = self.skills.values().filter(|Listed(other)| other.uri != skill);
         others.flat_map(|Listed(other)| other.files()).any(|listed| listed.uri == file)
     }
+}
+
+/// Adds cache hints to a result, where the revision has them.
+fn hinted(mut result: Object, hints: &CacheHints, version: ProtocolVersion) -> Object {
+    if version.era() == Era::Modern {
+        hints.add_to(&mut result);
+    }
+    result
 }
 
 /// Returns the URI of the params.

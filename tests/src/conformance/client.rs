@@ -175,8 +175,8 @@ fn load(client: &Client, skill: Skill) -> Result<(), String> {
         eprintln!("refused: {why}");
         return Ok(());
     }
-    let others = held.skill().files().iter().filter(|file| file.uri != *uri);
-    others.map(|file| client.read_skill(&held, &file.uri).map(drop).map_err(|why| why.to_string())).collect()
+    let mut others = held.skill().files().iter().filter(|file| file.uri != *uri);
+    others.try_for_each(|file| client.read_skill(&held, &file.uri).map(drop).map_err(|why| why.to_string()))
 }
 
 /// Returns the user's response to a form: the entered values of the fields that the form has, and

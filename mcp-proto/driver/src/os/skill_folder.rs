@@ -1,5 +1,7 @@
 //! The files of a skill in a directory.
 
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

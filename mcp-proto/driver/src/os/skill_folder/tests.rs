@@ -1,10 +1,10 @@
 use super::*;
-use alloc::string::{String, ToString};
+use crate::skills::read_skill;
+use alloc::string::ToString;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use mcp_proto::skills::{MAX_BYTES, MAX_FILES};
+use mcp_proto::skills::ServedSkill;
 use std::fs;
-use std::path::PathBuf;
 
 const TEXT: &str = "---\nname: refunds\ndescription: d\n---\n";
 
@@ -81,7 +81,7 @@ fn directory_that_is_too_large_is_refused() {
     assert!(matches!(folder.read(), Err(SkillFolderError::TooLarge(_))));
     let folder = Folder::new();
     // A file without blocks: the limit counts what would be read.
-    let sparse = fs::File::create(folder.at("skill/big")).expect("created");
+    let sparse = File::create(folder.at("skill/big")).expect("created");
     sparse.set_len(MAX_BYTES).expect("grown");
     assert!(matches!(folder.read(), Err(SkillFolderError::TooLarge(_))));
     sparse.set_len(MAX_BYTES - TEXT.len() as u64).expect("shrunk");
