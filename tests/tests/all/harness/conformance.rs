@@ -8,7 +8,7 @@ use mcp_tests::conformance::setup::folder;
 use serde_json::{Value, json};
 
 /// Required checks of a client, in each revision.
-const MUST: [(&str, &[&str]); 44] = [
+const MUST: [(&str, &[&str]); 48] = [
     ("initialize", &["2025-11-25"]),
     ("tools_call", &["2025-11-25", "2026-07-28"]),
     ("elicitation-sep1034-client-defaults", &["2025-11-25"]),
@@ -53,6 +53,10 @@ const MUST: [(&str, &[&str]); 44] = [
     ("auth/client-credentials-jwt", &["2025-11-25", "2026-07-28"]),
     ("auth/enterprise-managed-authorization", &["2025-11-25", "2026-07-28"]),
     ("auth/wif-jwt-bearer", &["2025-11-25", "2026-07-28"]),
+    ("sep-2640-client-no-prefetch", &["2025-11-25", "2026-07-28"]),
+    ("sep-2640-client-verify-digest", &["2025-11-25", "2026-07-28"]),
+    ("sep-2640-client-verify-frontmatter", &["2025-11-25", "2026-07-28"]),
+    ("sep-2640-client-verify-size", &["2025-11-25", "2026-07-28"]),
 ];
 
 /// Required scenarios of a server of 2025-11-25.
@@ -145,6 +149,9 @@ const MUST_2026: [&str; 49] = [
     "tasks-dispatch-and-envelope",
 ];
 
+/// Required scenarios of a server in both revisions.
+const MUST_BOTH: [&str; 3] = ["sep-2640-skills-directory", "sep-2640-skills-enumeration", "sep-2640-skills-manifest"];
+
 fn listed(lines: &[(&str, &str)]) -> Vec<Expected> {
     let line = |(name, status): &(&str, &str)| Expected {
         scenario: "s".to_owned(),
@@ -197,7 +204,12 @@ fn every_scenario_that_must_pass_is_listed_and_has_a_plan() {
     });
     for (scenario, _) in MUST {
         let plan = plan(scenario, Some(&context)).expect("a plan");
-        assert_eq!(plan.steps.first(), Some(&Step::List), "{scenario}");
+        let first = match scenario {
+            "sep-2640-client-no-prefetch" => Step::ListSkills,
+            _ if scenario.starts_with("sep-2640-") => Step::LoadSkills,
+            _ => Step::List,
+        };
+        assert_eq!(plan.steps.first(), Some(&first), "{scenario}");
         assert_eq!(plan.login.is_some(), scenario.starts_with("auth/"), "{scenario}");
     }
     plan("another", None).expect_err("it is not planned");
@@ -210,7 +222,9 @@ fn every_required_server_scenario_is_listed_and_succeeds() {
     let list = expected("server").expect("the list can be read");
     let listed = scenarios(&list);
     let must = MUST_2025.map(|scenario| (scenario, "2025-11-25")).into_iter();
-    let must: Vec<_> = must.chain(MUST_2026.map(|scenario| (scenario, "2026-07-28"))).collect();
+    let must = must.chain(MUST_2026.map(|scenario| (scenario, "2026-07-28")));
+    let both = MUST_BOTH.into_iter().flat_map(|scenario| [(scenario, "2025-11-25"), (scenario, "2026-07-28")]);
+    let must: Vec<_> = must.chain(both).collect();
     assert_eq!(listed, must);
     for (scenario, revision) in must {
         let mut of_it =
