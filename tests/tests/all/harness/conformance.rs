@@ -231,7 +231,10 @@ fn every_required_server_scenario_is_listed_and_succeeds() {
             list.iter().filter(|line| (line.scenario.as_str(), line.revision.as_str()) == (scenario, revision));
         assert!(of_it.any(|line| line.status == "SUCCESS" && line.id != "wire-schema-valid"), "{scenario} {revision}");
     }
-    assert!(list.iter().all(|line| line.status != "SKIPPED"));
+    // Cache hints, which a legacy list does not have.
+    let skipped = list.iter().filter(|line| line.status == "SKIPPED");
+    let skipped: Vec<_> = skipped.map(|line| (line.scenario.as_str(), line.revision.as_str())).collect();
+    assert_eq!(skipped, [("sep-2640-skills-enumeration", "2025-11-25"); 2]);
     let polling = |line: &Expected| line.scenario == "server-sse-polling" && line.id == "server-sse-disconnect-resume";
     assert!(list.iter().any(|line| polling(line) && line.status == "SUCCESS"), "the rest of the stream is awaited");
     // The scenario that another one depends on precedes it.
