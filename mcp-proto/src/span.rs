@@ -18,7 +18,8 @@ use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
 use core::time::Duration;
 
-/// A call or a request that an [`Observe`] follows, from its beginning to its end.
+/// A call or a request that an [`Observe`](crate::telemetry::Observe) follows, from its beginning
+/// to its end.
 #[derive(Debug)]
 #[must_use = "the observer expects an end"]
 pub struct Span {

@@ -260,7 +260,7 @@ fn doctor_tries_each_revision_and_transport() {
     let served = Served::new();
     let found = run_with(&["doctor", &served.url], "");
     let lines =
-        ["ok    connect", "tools: 35, resources: 3", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
+        ["ok    connect", "tools: 35, resources: 5", "ok    Streamable HTTP", "no    HTTP+SSE", "ok    2024-11-05"];
     found.is(0, &lines, &[]);
     run("doctor --jsno STDIO").is(2, &[], &["unexpected argument '--jsno'"]);
     // A server that answers, and writes what is no message.
