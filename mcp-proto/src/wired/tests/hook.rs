@@ -506,7 +506,7 @@ fn replacement_is_what_the_other_side_gets() {
     }
 }
 
-// covers: S2-44, HTTP-C-014
+// covers: S2-44
 #[test]
 fn incoming_replacement_is_handled_in_place_of_the_message() {
     for (name, mut config) in targets() {
