@@ -40,8 +40,8 @@ use core::fmt;
 /// message. An incoming replacement passes the checks of any message: its nesting, and a length of
 /// at most [`max_line`](crate::limits::FrameLimits::max_line). Over HTTP, header fields of
 /// 2026-07-28 repeat parts of a request of a client: the name or URI, and arguments of some tools.
-/// A client refuses a replacement with others, and a server answers one with the error of a
-/// mismatch.
+/// A client refuses a replacement that changes the name, or any argument beside a repeated one; a
+/// server answers whatever differs from the fields with the error of a mismatch.
 ///
 /// The hook runs where the bytes are read and written: in a client under the lock of its engine, in
 /// a server outside of it. It must not block, and must not call its own client. A panic in it
@@ -392,13 +392,9 @@ fn read_replacement(message: &Message, text: &Bytes, limits: &FrameLimits) -> Re
     if text.len() > limits.max_line {
         return Err(refused("is too long"));
     }
-    // A line break ends a message on a duplex connection. Between tokens it means a space, and
-    // within a string it is not valid JSON.
-    let text: Bytes = match text.contains(&b'\n') || text.contains(&b'\r') {
-        true => text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect(),
-        false => text.clone(),
-    };
-    let read = rpc::parse(text, limits.max_depth).map_err(|defect| refused(&format!("is not valid: {defect}")))?;
+    // Line breaks between its tokens are left out here.
+    let read =
+        rpc::parse(text.clone(), limits.max_depth).map_err(|defect| refused(&format!("is not valid: {defect}")))?;
     let is_same_kind = match (message, &read) {
         (Message::Request(_), Message::Request(_)) | (Message::Notification(_), Message::Notification(_)) => true,
         (Message::Response(_), Message::Response(_)) | (Message::Error(_), Message::Error(_)) => true,

@@ -16,11 +16,11 @@ use crate::time::Instant;
 use crate::trace_context::TraceContext;
 use crate::version::ProtocolVersion;
 use alloc::borrow::Cow;
+use core::fmt;
 use core::time::Duration;
 
 /// A call or a request that an [`Observe`](crate::telemetry::Observe) follows, from its beginning
 /// to its end.
-#[derive(Debug)]
 #[must_use = "the observer expects an end"]
 pub struct Span {
     telemetry: Telemetry,
@@ -37,7 +37,6 @@ pub struct Span {
 }
 
 /// A span with its end, which its observer has to learn.
-#[derive(Debug)]
 #[must_use = "the observer expects an end"]
 pub struct EndedSpan {
     span: Span,
@@ -153,6 +152,22 @@ impl EndedSpan {
     pub fn report(self) {
         let Self { span, revision, duration, outcome, bytes } = self;
         span.telemetry.observer().ended(&SpanEnd { span: span.start(), revision, duration, outcome, bytes });
+    }
+}
+
+/// Never shows the params.
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, side, method, .. } = self;
+        f.debug_struct("Span").field("id", id).field("side", side).field("method", method).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for EndedSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { span, duration, outcome, .. } = self;
+        let mut out = f.debug_struct("EndedSpan");
+        out.field("span", span).field("duration", duration).field("outcome", outcome).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Span`](crate::span::Span) calls it.
 
 use crate::error::CallError;
+use crate::exchange::Sent;
 use crate::rpc::Id;
 use crate::trace_context::TraceContext;
 use crate::version::ProtocolVersion;
@@ -18,10 +19,13 @@ use core::time::Duration;
 /// has one end. What a server answers without its router, such as `initialize`, `server/discover`
 /// and `ping`, has neither, nor has a request of a server to its client.
 ///
-/// A driver calls it on the thread of the application that makes the call, before the request is
-/// sent, and on the thread that is about to run the handler; at the end, where the outcome is
-/// known. It holds no lock then. The function should return soon: the call or the request waits
-/// for it. A panic in it is caught, and costs only the telemetry.
+/// A driver calls `began` on the thread of the application that makes the call, before the request
+/// is sent, and on a server on the thread that routes the request, which need not be the one that
+/// runs the handler. It calls `ended` where the outcome is known: on a client that may be within
+/// any function of the client that the application calls, or where it drops a call. The driver
+/// holds no lock of its own then; take none that the application holds there. The functions should
+/// return soon, since other calls and requests wait too. A panic is caught, and costs only the
+/// telemetry.
 ///
 /// It sees neither arguments nor results. The target can be a URI, which may name something
 /// private.
@@ -115,7 +119,7 @@ pub struct SpanStart<'a> {
     /// Its place in a trace: what [`Call::trace`](crate::Call::trace) has set, or what the client
     /// of a server sent.
     pub trace: Option<TraceContext>,
-    /// The size of the params, in bytes.
+    /// About the size of the params, in bytes.
     pub bytes: usize,
 }
 
@@ -156,7 +160,7 @@ pub enum SpanOutcome {
     Lost,
     /// This client refused to send it.
     Refused,
-    /// The response was not valid.
+    /// The response was not valid, or this client refused it.
     Invalid,
     /// The server refused the HTTP request with this status.
     Http(u16),
@@ -228,8 +232,13 @@ impl From<&CallError> for SpanOutcome {
             CallError::Cancelled { .. } => Self::Cancelled,
             CallError::Closed { .. } | CallError::NoResponse { .. } | CallError::SessionEnded => Self::Lost,
             CallError::Http(error) => Self::Http(error.status),
-            CallError::Refused(_) | CallError::NotRepeated(_) => Self::Refused,
-            CallError::Decode(_) | CallError::InvalidResult(_) | CallError::ContentType { .. } => Self::Invalid,
+            CallError::Refused(_) | CallError::NotRepeated(_) | CallError::Denied { sent: Sent::No, .. } => {
+                Self::Refused
+            }
+            CallError::Decode(_)
+            | CallError::InvalidResult(_)
+            | CallError::ContentType { .. }
+            | CallError::Denied { .. } => Self::Invalid,
             _ => Self::Other,
         }
     }

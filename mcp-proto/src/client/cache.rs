@@ -221,12 +221,22 @@ impl ResultCache {
 
     /// The server responded to a request with an error. A list has no page any more that fits the
     /// others.
-    fn on_refusal(&mut self, key: &[u8]) {
+    fn on_refusal(&mut self, call: CallId, key: &[u8]) {
         let lists = [Cached::Tools, Cached::Prompts, Cached::Resources, Cached::Templates];
         match lists.into_iter().find(|list| is_of(key, *list)) {
             Some(list) => self.drop_where(list, |_| true),
-            None => self.entries.remove(key),
+            None => {
+                self.entries.remove(key);
+                self.forget_earlier(call, key);
+            }
         }
+    }
+
+    /// The responses to earlier requests of this key are older than that of this call.
+    fn forget_earlier(&mut self, call: CallId, key: &[u8]) {
+        let earlier = self.asked.iter().filter(|(id, asked)| **id < call && asked.key == key);
+        let earlier: Vec<CallId> = earlier.map(|(id, _)| *id).collect();
+        earlier.iter().for_each(|call| drop(self.asked.remove(call)));
     }
 
     /// The credentials have changed: private results are those of other ones.
@@ -264,7 +274,7 @@ impl ResultCache {
             return;
         }
         self.entries.remove(&key);
-        let Some((ttl, scope)) = self.lifetime(result) else { return };
+        let Some((ttl, scope)) = self.lifetime(result) else { return self.forget_earlier(call, &key) };
         let is_private = scope == CacheScope::Private;
         if is_private && credentials != self.credentials {
             return;
@@ -384,8 +394,8 @@ impl Ctx {
                 cache.keep(call, asked, &result, learned, now);
                 Ok(result)
             }
-            Err(error @ CallError::Rpc(_)) => {
-                cache.on_refusal(&asked.key);
+            Err(error) if is_refusal(&error) => {
+                cache.on_refusal(call, &asked.key);
                 Err(error)
             }
             Err(error) if asked.takes_stale && is_outage(&error) => {
@@ -432,6 +442,15 @@ impl Client {
             entries: cache.entries.len(),
             bytes: cache.entries.bytes(),
         }
+    }
+}
+
+/// Returns whether a call failed by the decision of the server.
+fn is_refusal(error: &CallError) -> bool {
+    match error {
+        CallError::Rpc(_) => true,
+        CallError::Http(error) => error.status < 500,
+        _ => false,
     }
 }
 

@@ -395,6 +395,8 @@ impl Subscription {
             self.cancel(cx);
         } else {
             self.is_lost_reported = false;
+            // What was fetched before may have changed since.
+            cx.env.drop_watched(&honoured);
             let was_open = core::mem::replace(&mut self.was_open, true);
             if is_replaced {
                 cx.env.report_gap(&honoured.both(&missed));

@@ -112,9 +112,10 @@ impl ResourceSubscriptions {
         match outcome {
             Ok(_) if subscribes => {
                 self.accepted.insert(uri.clone());
+                // It may have changed since it was read.
+                let change = Change::Resource(uri.clone());
+                cx.env.drop_changed(&change);
                 if self.missed.remove(&uri) && cx.env.watch.uris.contains(&uri) {
-                    let change = Change::Resource(uri.clone());
-                    cx.env.drop_changed(&change);
                     cx.env.event(Event::Changed(change));
                 }
             }

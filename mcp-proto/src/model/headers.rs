@@ -5,7 +5,7 @@
 
 use crate::exchange::{Headers, trim_blanks};
 use crate::model::lifecycle::meta;
-use crate::rpc::{self, Message, Object, Request};
+use crate::rpc::{self, Message, Notification, Object, Request};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
@@ -25,18 +25,20 @@ pub(crate) const NAME: &str = "Mcp-Name";
 /// The prefix of the fields that mirror arguments of a tool.
 pub(crate) const PARAM: &str = "Mcp-Param-";
 
-/// Returns whether header fields of a request repeat something of its body that another body has
+/// Returns whether header fields of a message repeat something of its body that another body has
 /// changed. `true` if a body cannot be read.
 pub(crate) fn repeat_a_change(headers: &Headers, before: &Bytes, after: &Bytes) -> bool {
-    let request = |body: &Bytes| match rpc::parse(body.clone(), u32::MAX) {
-        Ok(Message::Request(Request { method, params, .. })) => Some((method, Object::read_opt(params.as_ref()).ok()?)),
+    let message = |body: &Bytes| match rpc::parse(body.clone(), u32::MAX) {
+        Ok(
+            Message::Request(Request { method, params, .. }) | Message::Notification(Notification { method, params }),
+        ) => Some((method, Object::read_opt(params.as_ref()).ok()?)),
         _ => None,
     };
     // Only those of 2026-07-28 repeat anything of the body.
     if headers.get(METHOD).is_none() {
         return false;
     }
-    let (Some((method, before)), Some((_, after))) = (request(before), request(after)) else { return true };
+    let (Some((method, before)), Some((_, after))) = (message(before), message(after)) else { return true };
     let version = |params: &Object| {
         let meta = params.optional_object(meta::META).ok().flatten();
         meta.and_then(|meta| meta.get(meta::PROTOCOL_VERSION))

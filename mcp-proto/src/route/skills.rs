@@ -190,15 +190,17 @@ impl Router {
     /// See [`Skill::from_files`]; the adapters read a skill from a directory.
     ///
     /// # Panics
-    /// If another skill has a file with the same URI and other bytes.
+    /// If another skill has a file with the same URI and other bytes, or other scopes for it.
     #[must_use]
     pub fn skill(self, skill: ServedSkill) -> Self {
         let ServedSkill { entry, files } = skill;
         let mut router = self.without_skill(&entry.uri);
         for ServedFile { listed, .. } in &files {
-            let others = router.0.skills.skills.values().flat_map(|Listed(other)| other.files());
-            let mut others = others.filter(|other| other.uri == listed.uri);
-            assert!(others.all(|other| other == listed), "another skill has other bytes at `{}`", listed.uri);
+            for Listed(other) in router.0.skills.skills.values() {
+                let Some(file) = other.files().iter().find(|file| file.uri == listed.uri) else { continue };
+                assert!(file == listed, "another skill has other bytes at `{}`", listed.uri);
+                assert!(other.scopes == entry.scopes, "another skill has other scopes for `{}`", listed.uri);
+            }
         }
         for ServedFile { listed, resource, contents } in files {
             // The `SKILL.md` of a nested skill stays what it is for itself.

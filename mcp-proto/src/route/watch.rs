@@ -3,6 +3,7 @@
 use super::{Resolution, Router};
 use crate::input::Watch;
 use crate::rpc::{ErrorObject, Object, code};
+use crate::schema::guarded;
 use crate::server::{Context, IncomingRequest};
 use alloc::format;
 use alloc::sync::Arc;
@@ -94,14 +95,20 @@ impl OnWatch {
     fn decide_one(&self, incoming: &IncomingRequest) -> Result<Object, ErrorObject> {
         let uri = incoming.params.required_str("uri");
         let uri = uri.map_err(|e| ErrorObject::new(code::INVALID_PARAMS, format!("{e}")))?;
-        (self.0)(&incoming.context, &uri).map(|()| Object::new())
+        self.ask(incoming, &uri).map(|()| Object::new())
+    }
+
+    /// A panic refuses.
+    fn ask(&self, incoming: &IncomingRequest, uri: &str) -> Result<(), ErrorObject> {
+        let panicked = || Err(ErrorObject::new(code::INTERNAL_ERROR, "the callback panicked"));
+        guarded(|| (self.0)(&incoming.context, uri)).unwrap_or_else(panicked)
     }
 
     /// The accepted filter is without the refused resources.
     fn decide_all(&self, incoming: &IncomingRequest) -> Result<Object, ErrorObject> {
         let filter = incoming.params.object("notifications").and_then(|filter| Watch::read(&filter));
         let mut filter = filter.map_err(|e| ErrorObject::new(code::INVALID_PARAMS, format!("{e}")))?;
-        filter.uris.retain(|uri| (self.0)(&incoming.context, uri).is_ok());
+        filter.uris.retain(|uri| self.ask(incoming, uri).is_ok());
         Ok(Object::new().with("notifications", filter.write()))
     }
 }

@@ -123,7 +123,7 @@ impl Checker {
 }
 
 /// Runs code of the application. `None` if it panicked.
-fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Option<T> {
     #[cfg(feature = "std")]
     return std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok();
     #[cfg(not(feature = "std"))]

@@ -461,6 +461,20 @@ fn response_to_an_earlier_request_replaces_no_later_one() {
     rig.answer(&rig.last_id(), page(2));
     rig.answer(&first, page(1));
     assert_eq!(hit(&mut rig, tools::list()), 2);
+    // Nor is it stored after a later one that says there is nothing to store.
+    let unstorable = json!({"ttlMs": 0, "contents": [], "n": 3});
+    for refuted in [Ok(unstorable), Err(json!({"code": -32602, "message": "gone"}))] {
+        asks(&mut rig, read("a://b"));
+        let first = rig.last_id();
+        asks(&mut rig, read("a://b"));
+        match refuted {
+            Ok(result) => rig.answer(&rig.last_id(), result),
+            Err(error) => rig.say(json!({"jsonrpc": "2.0", "id": rig.last_id(), "error": error})),
+        }
+        rig.answer(&first, json!({"ttlMs": 60_000, "cacheScope": "public", "contents": [], "n": 4}));
+        asks(&mut rig, read("a://b"));
+        rig.answer(&rig.last_id(), json!({"ttlMs": 0, "contents": [], "n": 5}));
+    }
 }
 
 // covers: CACHE-C-013, CACHE-C-008

@@ -230,9 +230,9 @@ pub(super) fn same(one: &RawJson, other: &RawJson) -> bool {
 pub(super) fn same_objects(one: &Object, other: &Object) -> bool {
     let (one, other): (BTreeMap<_, _>, BTreeMap<_, _>) = (one.iter().collect(), other.iter().collect());
     let null = RawJson::null();
-    let keys = one.keys().chain(other.keys());
-    let value = |members: &BTreeMap<Cow<'_, str>, RawJson>, key: &str| members.get(key).unwrap_or(&null).clone();
-    keys.into_iter().all(|key| same(&value(&one, key), &value(&other, key)))
+    // Each member is compared once: twice would double with every level.
+    one.iter().all(|(key, value)| same(value, other.get(key).unwrap_or(&null)))
+        && other.iter().all(|(key, value)| one.contains_key(key) || same(value, &null))
 }
 
 /// Compares numbers: integers digit by digit, since a double does not hold all of them.

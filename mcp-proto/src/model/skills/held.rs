@@ -152,7 +152,8 @@ impl Held {
     /// [`SkillError::Unlisted`]. Nothing is sent then.
     pub fn request(&self, uri: &str) -> Result<Call<Read>, SkillError> {
         match self.listed(uri) {
-            Some(_) => Ok(resources::read(uri)),
+            // A cached file may be that of an earlier entry.
+            Some(_) => Ok(resources::read(uri).fresh()),
             None => Err(SkillError::Unlisted { uri: uri.into() }),
         }
     }

@@ -141,6 +141,19 @@ proptest! {
     }
 }
 
+/// A comparison whose cost doubled with each level would not end.
+// covers: SKILL-C-019
+#[test]
+fn deeply_nested_front_matter_is_compared_at_once() {
+    let nested = |inner: &str| {
+        let text = format!("{}{inner}{}", "{\"a\":".repeat(100), "}".repeat(100));
+        Object::read(&json(&text)).expect("an object")
+    };
+    let [one, same, other] = ["1", "1", "2"].map(nested);
+    assert!(front_matter::same_objects(&one, &same));
+    assert!(!front_matter::same_objects(&one, &other));
+}
+
 // covers: SKILL-C-019
 #[test]
 fn front_matter_is_compared_as_values() {

@@ -237,6 +237,14 @@ fn two_skills_cannot_disagree_about_a_file() {
 }
 
 #[test]
+#[should_panic = "another skill has other scopes for `skill://outer/inner/SKILL.md`"]
+fn two_skills_cannot_disagree_about_scopes() {
+    let outer = [("SKILL.md", md("outer")), ("inner/SKILL.md", md("inner"))];
+    let router = Router::new("nested", "1").skill(Skill::from_files("outer", outer).expect("valid"));
+    drop(router.skill(skill("outer/inner").scopes(["admin"])));
+}
+
+#[test]
 fn skill_with_scopes_needs_them() {
     let router = router().skill(skill("admin").scopes(["admin"])).hide_unscoped();
     let entry = &router.0.resources.registered()["skill://admin/forms/one.md"];

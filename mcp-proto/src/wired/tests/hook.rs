@@ -552,13 +552,14 @@ fn bad_replacement_refuses_the_message() {
     let request = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add"}}"#;
     let deep = format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}{}}}", "[".repeat(200), "]".repeat(200));
     let long = format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{\"text\":\"{}\"}}}}", "x".repeat(1 << 20));
-    let bad: [(&'static str, String); 9] = [
+    let bad: [(&'static str, String); 10] = [
         ("> request tools/call", request.replace("2,", "3,")),
         ("> request tools/call", request.replace("tools/call", "tools/list")),
         ("> request tools/call", request.replace("\"id\":2,", "")),
         ("> request tools/call", request.replace("}}", "}")),
         ("> request tools/call", format!("[{request}]")),
         ("> request tools/call", String::new()),
+        ("> request tools/call", request.replace("add", "ad\nd")),
         ("< response 2", r#"{"jsonrpc":"2.0","id":4,"result":{}}"#.into()),
         ("< response 2", deep),
         ("< response 2", long),
@@ -580,5 +581,20 @@ fn bad_replacement_refuses_the_message() {
             let refused = "call 1: refused by the message hook: its replacement";
             assert!(log.iter().any(|line| line.starts_with(refused)), "{name} {at}: {log:?}");
         }
+    }
+}
+
+// covers: S2-44
+#[test]
+fn notification_is_replaced_on_every_transport() {
+    for (name, mut config) in targets() {
+        let (at_server, kept) = keeping();
+        config.on_message = replacing("> notification acme/note -", "first", "second");
+        let mut net = Net::between(config, server(at_server), 7);
+        net.rest();
+        let sent = net.client.notify(net.now, "acme/note", Object::new().with("word", "first"));
+        assert!(sent.is_ok(), "{name}");
+        net.rest();
+        assert!(kept.lock().unwrap().iter().any(|text| text.contains("second")), "{name}");
     }
 }

@@ -104,11 +104,20 @@ impl Model {
         self.open.iter_mut().filter(|open| is_dropped(open.request)).for_each(|open| open.turn = None);
     }
 
+    /// Earlier requests get older results.
+    fn forget_earlier(&mut self, of: &Open) {
+        let earlier = self.open.iter_mut().filter(|open| open.request == of.request && open.call < of.call);
+        earlier.for_each(|open| open.turn = None);
+    }
+
     fn keep(&mut self, open: &Open, n: u64, ttl: i64, is_public: bool) {
         let newer = |kept: &Kept| kept.request == open.request && kept.call > open.call;
         let Some(turn) = open.turn.filter(|_| !self.kept.iter().any(newer)) else { return };
         self.kept.retain(|kept| kept.request != open.request);
-        if ttl <= 0 || !is_public && turn != self.turn {
+        if ttl <= 0 {
+            return self.forget_earlier(open);
+        }
+        if !is_public && turn != self.turn {
             return;
         }
         if self.kept.len() == MAX {
@@ -180,6 +189,7 @@ proptest! {
                         model.drop_where(|other| REQUESTS[other].0 == method);
                     } else {
                         model.kept.retain(|kept| kept.request != open.request);
+                        model.forget_earlier(&open);
                     }
                 }
                 Step::Answer { .. } | Step::Refuse { .. } => {}
