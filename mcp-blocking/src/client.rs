@@ -226,9 +226,9 @@ impl Client {
 /// Reads a file of a skill, and waits for it.
 #[cfg(feature = "skills")]
 impl SkillReader for Client {
-    type Reading<'a> = Result<Vec<u8>, SkillError>;
+    type Output<'a> = Result<Vec<u8>, SkillError>;
 
-    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Reading<'a> {
+    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Output<'a> {
         self.driver.refresh();
         self.driver.wait_for(None, self.client.read_skill(held, uri))
     }

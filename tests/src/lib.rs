@@ -31,6 +31,7 @@ pub mod peer;
 pub mod planted;
 pub mod poll_loop;
 pub mod prose;
+pub mod rows;
 pub mod shim;
 pub mod sim;
 pub mod soak;

@@ -38,9 +38,9 @@ pub fn read_skill(path: &str, directory: impl AsRef<Path>) -> Result<ServedSkill
 
 /// Reads a file of a skill.
 impl SkillReader for Client {
-    type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, SkillError>> + Send + 'a>>;
+    type Output<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, SkillError>> + Send + 'a>>;
 
-    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Reading<'a> {
+    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Output<'a> {
         Box::pin(async move {
             let result = self.call(held.request(uri)?).await?;
             match held.accept(uri, &result) {

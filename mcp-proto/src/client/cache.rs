@@ -90,7 +90,7 @@ impl Default for Cache {
 /// results of one method lie together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum Cached {
+enum CacheableMethod {
     Discover,
     Tools,
     Prompts,
@@ -99,7 +99,7 @@ enum Cached {
     Read,
 }
 
-impl Cached {
+impl CacheableMethod {
     fn of(method: &str) -> Option<Self> {
         Some(match method {
             "server/discover" => Self::Discover,
@@ -121,7 +121,7 @@ const INPUT: [&str; 2] = ["inputResponses", "requestState"];
 /// Returns the key of a request: its method, and its params without `_meta`. Params with the same
 /// members in another order have another key. `None`: its result is not stored.
 fn key_of(method: &str, params: &Object) -> Option<Vec<u8>> {
-    let of = Cached::of(method)?;
+    let of = CacheableMethod::of(method)?;
     if INPUT.iter().any(|member| params.contains(member)) {
         return None;
     }
@@ -129,7 +129,7 @@ fn key_of(method: &str, params: &Object) -> Option<Vec<u8>> {
     let mut key = Vec::with_capacity(1 + size);
     key.push(of as u8);
     // The URI comes first and decoded, since changes name it.
-    let uri = if of == Cached::Read { Some(params.str("uri")?) } else { None };
+    let uri = if of == CacheableMethod::Read { Some(params.str("uri")?) } else { None };
     key.extend_from_slice(uri.as_deref().unwrap_or_default().as_bytes());
     for (name, value) in params.slices() {
         if name != meta::META && !(uri.is_some() && name == "uri") {
@@ -143,7 +143,7 @@ fn key_of(method: &str, params: &Object) -> Option<Vec<u8>> {
 }
 
 /// Returns whether a key is one of this method.
-fn is_of(key: &[u8], of: Cached) -> bool {
+fn is_of(key: &[u8], of: CacheableMethod) -> bool {
     key.first() == Some(&(of as u8))
 }
 
@@ -151,7 +151,7 @@ fn is_of(key: &[u8], of: Cached) -> bool {
 /// of one that the URI continues.
 fn may_contain(key: &[u8], uri: &str) -> bool {
     let read = key.get(1..).unwrap_or_default().split(|byte| *byte == END).next().unwrap_or_default();
-    is_of(key, Cached::Read) && uri.as_bytes().starts_with(read)
+    is_of(key, CacheableMethod::Read) && uri.as_bytes().starts_with(read)
 }
 
 /// A cache, with the requests whose results it waits for.
@@ -160,7 +160,7 @@ pub(super) struct ResultCache {
     config: Cache,
     entries: Entries,
     /// The requests on their way whose results can be stored.
-    asked: ShortMap<CallId, Asked>,
+    pending: ShortMap<CallId, Miss>,
     /// The number of the present credentials.
     credentials: u64,
     /// The present credentials of the login.
@@ -169,9 +169,9 @@ pub(super) struct ResultCache {
     misses: u64,
 }
 
-/// A request on its way.
+/// A request on its way, since its result was not here.
 #[derive(Debug)]
-struct Asked {
+struct Miss {
     key: Vec<u8>,
     /// The credentials with which it was sent.
     credentials: u64,
@@ -184,7 +184,7 @@ impl ResultCache {
         Self {
             config,
             entries: Entries::new(config.entries, config.bytes),
-            asked: ShortMap::new(),
+            pending: ShortMap::new(),
             credentials: 0,
             login: Generation::default(),
             hits: 0,
@@ -194,35 +194,36 @@ impl ResultCache {
 
     /// Drops everything.
     fn clear(&mut self) {
-        self.asked.clear();
+        self.pending.clear();
         self.entries.drop_where(&[], |_, _| true);
     }
 
     /// Drops the results of a method for which this returns true. A result that is on its way is
     /// not stored.
-    fn drop_where(&mut self, of: Cached, is_dropped: impl Fn(&[u8]) -> bool) {
-        let is_asked = |(_, asked): &(&CallId, &Asked)| is_of(&asked.key, of) && is_dropped(&asked.key);
-        let asked: Vec<CallId> = self.asked.iter().filter(is_asked).map(|(call, _)| *call).collect();
-        asked.iter().for_each(|call| drop(self.asked.remove(call)));
+    fn drop_where(&mut self, of: CacheableMethod, is_dropped: impl Fn(&[u8]) -> bool) {
+        let is_refuted = |(_, miss): &(&CallId, &Miss)| is_of(&miss.key, of) && is_dropped(&miss.key);
+        let refuted: Vec<CallId> = self.pending.iter().filter(is_refuted).map(|(call, _)| *call).collect();
+        refuted.iter().for_each(|call| drop(self.pending.remove(call)));
         self.entries.drop_where(&[of as u8], |key, _| is_dropped(key));
     }
 
     fn on_change(&mut self, change: &Change) {
         match change {
-            Change::Tools => self.drop_where(Cached::Tools, |_| true),
-            Change::Prompts => self.drop_where(Cached::Prompts, |_| true),
+            Change::Tools => self.drop_where(CacheableMethod::Tools, |_| true),
+            Change::Prompts => self.drop_where(CacheableMethod::Prompts, |_| true),
             Change::Resources => {
-                self.drop_where(Cached::Resources, |_| true);
-                self.drop_where(Cached::Templates, |_| true);
+                self.drop_where(CacheableMethod::Resources, |_| true);
+                self.drop_where(CacheableMethod::Templates, |_| true);
             }
-            Change::Resource(uri) => self.drop_where(Cached::Read, |key| may_contain(key, uri)),
+            Change::Resource(uri) => self.drop_where(CacheableMethod::Read, |key| may_contain(key, uri)),
         }
     }
 
     /// The server responded to a request with an error. A list has no page any more that fits the
     /// others.
     fn on_refusal(&mut self, call: CallId, key: &[u8]) {
-        let lists = [Cached::Tools, Cached::Prompts, Cached::Resources, Cached::Templates];
+        let lists =
+            [CacheableMethod::Tools, CacheableMethod::Prompts, CacheableMethod::Resources, CacheableMethod::Templates];
         match lists.into_iter().find(|list| is_of(key, *list)) {
             Some(list) => self.drop_where(list, |_| true),
             None => {
@@ -234,9 +235,9 @@ impl ResultCache {
 
     /// The responses to earlier requests of this key are older than that of this call.
     fn forget_earlier(&mut self, call: CallId, key: &[u8]) {
-        let earlier = self.asked.iter().filter(|(id, asked)| **id < call && asked.key == key);
+        let earlier = self.pending.iter().filter(|(id, miss)| **id < call && miss.key == key);
         let earlier: Vec<CallId> = earlier.map(|(id, _)| *id).collect();
-        earlier.iter().for_each(|call| drop(self.asked.remove(call)));
+        earlier.iter().for_each(|call| drop(self.pending.remove(call)));
     }
 
     /// The credentials have changed: private results are those of other ones.
@@ -267,8 +268,8 @@ impl ResultCache {
     }
 
     /// Stores the result of a call, in place of an earlier one.
-    fn keep(&mut self, call: CallId, asked: Asked, result: &RawResult, learned: u64, now: Instant) {
-        let Asked { key, credentials, .. } = asked;
+    fn keep(&mut self, call: CallId, miss: Miss, result: &RawResult, learned: u64, now: Instant) {
+        let Miss { key, credentials, .. } = miss;
         // The responses to two requests may change places.
         if self.entries.get(&key).is_some_and(|entry| entry.call > call) {
             return;
@@ -373,9 +374,9 @@ impl Ctx {
             (Some(key), Some(state)) => {
                 let takes_stale = state.owner == CallOwner::Application && !state.raw.options.fresh;
                 let credentials = cache.credentials;
-                cache.asked.insert(call, Asked { key, credentials, takes_stale });
+                cache.pending.insert(call, Miss { key, credentials, takes_stale });
             }
-            _ => drop(cache.asked.remove(&call)),
+            _ => drop(cache.pending.remove(&call)),
         }
     }
 
@@ -388,20 +389,20 @@ impl Ctx {
     ) -> Result<RawResult, CallError> {
         let (now, learned) = (self.env.now, self.tools.changes());
         let Some(cache) = self.env.cache() else { return outcome };
-        let Some(asked) = cache.asked.remove(&call) else { return outcome };
+        let Some(miss) = cache.pending.remove(&call) else { return outcome };
         match outcome {
             Ok(result) => {
-                cache.keep(call, asked, &result, learned, now);
+                cache.keep(call, miss, &result, learned, now);
                 Ok(result)
             }
             Err(error) if is_refusal(&error) => {
-                cache.on_refusal(call, &asked.key);
+                cache.on_refusal(call, &miss.key);
                 Err(error)
             }
-            Err(error) if asked.takes_stale && is_outage(&error) => {
-                let Some(entry) = cache.answer_stale(&asked.key, now) else { return Err(error) };
+            Err(error) if miss.takes_stale && is_outage(&error) => {
+                let Some(entry) = cache.answer_stale(&miss.key, now) else { return Err(error) };
                 let (result, learned) = (entry.result(now), entry.learned);
-                self.learn_again(&asked.key, &result, learned);
+                self.learn_again(&miss.key, &result, learned);
                 self.env.diagnose(DiagnosticKind::StaleResult, format!("{error}"));
                 Ok(result)
             }
@@ -411,7 +412,7 @@ impl Ctx {
 
     /// Learns from a stored list of tools, unless the client still knows what it learned from it.
     fn learn_again(&mut self, key: &[u8], result: &RawResult, learned: u64) {
-        if !is_of(key, Cached::Tools) || learned == self.tools.changes() {
+        if !is_of(key, CacheableMethod::Tools) || learned == self.tools.changes() {
             return;
         }
         self.tools.learn_again(&self.env, &result.json);

@@ -113,22 +113,31 @@ impl SkillTable {
         let uri = uri_of(responder, incoming)?;
         let mut exists = false;
         let mut children: BTreeMap<String, Listed<Resource>> = BTreeMap::new();
-        for root in self.skills.values().filter_map(|Listed(skill)| skill.root()) {
+        for Listed(skill) in self.skills.values() {
+            let Some(root) = skill.root() else { continue };
             let within = match root == uri || child_of(root, &uri).is_some() {
                 true => &*uri,
-                false if child_of(&uri, root).is_some() => root,
+                // Who reads a hidden skill knows where it is.
+                false if child_of(&uri, root).is_some() && !skill.hidden => root,
                 false => continue,
             };
             exists |= root == uri;
-            // The URIs of all files below it follow each other.
             let below = format!("{within}/");
-            let files = resources.registered().range(below.clone()..);
-            for (file, entry) in files.take_while(|(file, _)| file.starts_with(&below)) {
-                let Some((child, is_directory)) = child_of(&uri, file) else { continue };
-                exists = true;
-                if !children.contains_key(child) {
-                    children.insert(child.to_string(), Listed(child_at(child, is_directory, &entry.listed)));
+            let mut next = below.clone();
+            while let Some((file, entry)) = resources.registered().range(next..).next()
+                && file.starts_with(&below)
+            {
+                let child = child_of(&uri, file);
+                if let Some((child, is_directory)) = child {
+                    exists = true;
+                    let listed = || Listed(child_at(child, is_directory, &entry.listed));
+                    children.entry(child.to_string()).or_insert_with(listed);
                 }
+                next = match child {
+                    // The URIs of all files in a directory follow each other, and `0` follows `/`.
+                    Some((directory, true)) => format!("{directory}0"),
+                    _ => format!("{file}\0"),
+                };
             }
         }
         if !exists {

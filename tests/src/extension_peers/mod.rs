@@ -7,5 +7,5 @@ mod rows;
 mod theirs;
 
 pub use ours::{SERVER, router, serve};
-pub use rows::{ROWS, Row};
+pub use rows::ROWS;
 pub use theirs::Ground;

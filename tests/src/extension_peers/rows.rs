@@ -7,18 +7,10 @@ use super::ours::{SERVER, expected, read};
 use super::theirs::Ground;
 use crate::adapters::Adapter;
 use crate::interop::setup::last_line;
-
-/// One row. It returns what it saw.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does.
-    pub run: fn(&Ground, Adapter) -> Result<String, String>,
-}
+use crate::rows::Row;
 
 /// All rows.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[Row<Ground>] = &[
     Row { name: "rmcp reads", run: |ground, adapter| theirs(ground, adapter, ground.rmcp_client()) },
     Row { name: "rmcp serves", run: |ground, adapter| ours(adapter, ground.rmcp_server(), true) },
     Row {

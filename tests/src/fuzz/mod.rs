@@ -21,6 +21,7 @@ pub mod redirect;
 pub mod replay;
 pub mod script;
 pub mod server;
+pub mod skill;
 pub mod sse;
 pub mod talk;
 pub mod token_answer;
@@ -31,7 +32,7 @@ pub mod web_socket_model;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [(&str, Check); 19] = [
+pub const TARGETS: [(&str, Check); 20] = [
     ("challenge", challenge::check),
     ("client", client::check),
     ("config_file", config_file::check),
@@ -48,6 +49,7 @@ pub const TARGETS: [(&str, Check); 19] = [
     ("redirect", redirect::check),
     ("replay", replay::check),
     ("server", server::check),
+    ("skill", skill::check),
     ("sse", sse::check),
     ("token_answer", token_answer::check),
     ("web_socket", web_socket::check),

@@ -8,5 +8,5 @@ mod rows;
 mod theirs;
 
 pub use ours::{CLIENT, SERVER, client, connect, router, serve};
-pub use rows::{ROWS, Row};
+pub use rows::ROWS;
 pub use theirs::Ground;

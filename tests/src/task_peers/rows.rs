@@ -15,18 +15,10 @@ use super::ours::{CLIENT, SERVER, connect, router};
 use super::theirs::Ground;
 use crate::adapters::{Adapter, Client};
 use crate::interop::setup::last_line;
-
-/// One row. It returns what it saw.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does.
-    pub run: fn(&Ground, Adapter) -> Result<String, String>,
-}
+use crate::rows::Row;
 
 /// All rows.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[Row<Ground>] = &[
     Row { name: "ext-tasks 0.2.2 on 2026-07-28", run: |ground, adapter| ext(ground, adapter, "modern") },
     Row { name: "ext-tasks 0.2.2 on 2025-11-25", run: |ground, adapter| ext(ground, adapter, "legacy") },
     Row { name: "rmcp follows", run: rmcp_follows },

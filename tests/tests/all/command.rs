@@ -40,7 +40,7 @@ struct Printed {
 fn output_of(child: Child) -> Output {
     let (pid, (ends, ended)) = (child.id(), mpsc::channel::<()>());
     thread::spawn(move || {
-        if ended.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(Duration::from_secs(300)) == Err(RecvTimeoutError::Timeout) {
             drop(Command::new("kill").args(["-9", &pid.to_string()]).status());
         }
     });

@@ -8,9 +8,9 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-use unix::Opened;
+use unix::Directory;
 #[cfg(windows)]
-use windows::Opened;
+use windows::Directory;
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -70,7 +70,7 @@ impl core::error::Error for SkillFolderError {
 
 /// What is found in a directory.
 enum Entry {
-    Directory(Opened),
+    Directory(Directory),
     File(File),
 }
 
@@ -79,34 +79,34 @@ enum Entry {
 /// # Errors
 /// [`SkillFolderError`].
 pub(crate) fn skill_files(directory: &Path) -> Result<Vec<(String, Vec<u8>)>, SkillFolderError> {
-    let mut found = Found { files: Vec::new(), directories: 0, bytes: 0 };
-    match Opened::root(directory)? {
-        Entry::Directory(root) => found.walk(&root, directory, "", MAX_DEPTH)?,
+    let mut reader = Reader { files: Vec::new(), directories: 0, bytes: 0 };
+    match Directory::root(directory)? {
+        Entry::Directory(root) => reader.walk(&root, directory, "", MAX_DEPTH)?,
         Entry::File(_) => return Err(SkillFolderError::NoFile(directory.to_owned())),
     }
-    Ok(found.files)
+    Ok(reader.files)
 }
 
-/// What was read so far.
-struct Found {
+/// Reads directories, and has what was read so far.
+struct Reader {
     files: Vec<(String, Vec<u8>)>,
     directories: usize,
     bytes: u64,
 }
 
-impl Found {
-    fn walk(&mut self, opened: &Opened, at: &Path, prefix: &str, depth: usize) -> Result<(), SkillFolderError> {
+impl Reader {
+    fn walk(&mut self, directory: &Directory, at: &Path, prefix: &str, depth: usize) -> Result<(), SkillFolderError> {
         self.directories += 1;
         if depth == 0 || self.directories > MAX_FILES {
             return Err(SkillFolderError::TooLarge(at.to_owned()));
         }
         // One more than there may be is enough to know that there are too many.
-        let names = opened.names(at, 2 * MAX_FILES)?;
+        let names = directory.names(at, 2 * MAX_FILES)?;
         for name in names {
             let path = at.join(&name);
             let inner = format!("{prefix}{name}");
-            match opened.open(&name, &path)? {
-                Entry::Directory(opened) => self.walk(&opened, &path, &format!("{inner}/"), depth - 1)?,
+            match directory.open(&name, &path)? {
+                Entry::Directory(inside) => self.walk(&inside, &path, &format!("{inner}/"), depth - 1)?,
                 Entry::File(file) => self.read(inner, file, &path)?,
             }
         }

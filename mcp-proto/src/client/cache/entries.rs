@@ -17,7 +17,7 @@ const OVERHEAD: usize = 256;
 /// The stored results.
 #[derive(Debug)]
 pub(super) struct Entries {
-    map: BTreeMap<Arc<[u8]>, Stored>,
+    map: BTreeMap<Arc<[u8]>, Slot>,
     /// Their keys, in the order in which they were last used.
     order: BTreeMap<u64, Arc<[u8]>>,
     used: u64,
@@ -28,7 +28,7 @@ pub(super) struct Entries {
 }
 
 #[derive(Debug)]
-struct Stored {
+struct Slot {
     entry: Entry,
     /// The place in `order`.
     place: u64,
@@ -106,7 +106,7 @@ impl Entries {
         self.bytes += size;
         let key: Arc<[u8]> = key.into();
         self.order.insert(self.used, Arc::clone(&key));
-        self.map.insert(key, Stored { entry: entry(), place: self.used, size });
+        self.map.insert(key, Slot { entry: entry(), place: self.used, size });
     }
 
     pub(super) fn remove(&mut self, key: &[u8]) {

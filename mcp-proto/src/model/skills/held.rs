@@ -49,12 +49,12 @@ pub struct Held {
 /// A client that reads files of skills. The clients of the adapters do.
 pub trait SkillReader {
     /// What it returns: the bytes or the error, or a future of them.
-    type Reading<'a>
+    type Output<'a>
     where
         Self: 'a;
 
     /// Reads a file of a skill: see [`Held::read`].
-    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Reading<'a>;
+    fn read_skill<'a>(&'a self, held: &'a Held, uri: &'a str) -> Self::Output<'a>;
 }
 
 impl Held {
@@ -142,7 +142,7 @@ impl Held {
     /// [`SkillError`]. None of the bytes is to be used then. [`SkillError::Changed`] has the new
     /// entry, which the user has not approved. After [`SkillError::FrontMatter`] the skill must not
     /// be loaded.
-    pub fn read<'a, C: SkillReader>(&'a self, client: &'a C, uri: &'a str) -> C::Reading<'a> {
+    pub fn read<'a, C: SkillReader>(&'a self, client: &'a C, uri: &'a str) -> C::Output<'a> {
         client.read_skill(self, uri)
     }
 

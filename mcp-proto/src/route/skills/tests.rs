@@ -182,6 +182,19 @@ fn directory_has_its_direct_children() {
 
 // covers: SKILL-S-017
 #[test]
+fn directory_above_does_not_show_a_hidden_skill() {
+    let router = Router::new("hidden", "1").skill_directories(true).skill(skill("acme/refunds"));
+    let router = router.skill(skill("acme/audit").hidden()).skill(skill("beta/audit").hidden());
+    let mut bench = Bench::new(router);
+    let dir = |uri: &str| (uri.to_string(), "inode/directory".to_string());
+    assert_eq!(directory(&mut bench, "skill://acme").expect("a directory"), [dir("skill://acme/refunds")]);
+    assert_eq!(directory(&mut bench, "skill://beta").expect_err("nothing is shown").code, -32602);
+    let known = directory(&mut bench, "skill://beta/audit").expect("a directory");
+    assert_eq!(known.last(), Some(&dir("skill://beta/audit/forms")));
+}
+
+// covers: SKILL-S-017
+#[test]
 fn directory_has_pages() {
     let names: Vec<String> = (0..MAX_FILES - 1).map(|n| format!("d{}/{n}", n % 5)).collect();
     let files = names.iter().map(|name| (name.as_str(), String::new())).chain([("SKILL.md", md("big"))]);

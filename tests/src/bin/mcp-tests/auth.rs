@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Instant;
 
 use mcp_tests::adapters::Adapter;
-use mcp_tests::authorization::{Ground, STEPS, Step};
-use mcp_tests::exit_code;
+use mcp_tests::authorization::{Ground, STEPS};
+use mcp_tests::{exit_code, rows};
 
 /// Number of steps that are taken at once: they wait most of the time.
 const AT_ONCE: usize = 4;
@@ -27,24 +27,14 @@ fn run(words: &str) -> Result<bool, String> {
     let left = Mutex::new(chosen.flat_map(|step| Adapter::ALL.map(|adapter| (step, adapter))));
     // The lock is free before the step is taken.
     let next = || left.lock().ok()?.next();
-    let worker = || iter::from_fn(next).map(|(step, adapter)| take(&ground, step, adapter)).collect();
+    let worker = || {
+        iter::from_fn(next)
+            .map(|(step, adapter)| rows::run(step.name, adapter, || step.take(&ground, adapter)))
+            .collect()
+    };
     let taken: Vec<bool> = thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|_| vec![false])).collect()
     });
-    let passed = taken.iter().filter(|passed| **passed).count();
-    println!("auth: {passed} passed, {} failed", taken.len() - passed);
-    Ok(passed == taken.len() && passed > 0)
-}
-
-/// Takes a step, prints a line for it, and returns whether it passed.
-fn take(ground: &Ground, step: &Step, adapter: Adapter) -> bool {
-    let began = Instant::now();
-    let result = step.take(ground, adapter);
-    let (mark, shown) = match &result {
-        Ok(shown) => ("ok  ", shown),
-        Err(why) => ("FAIL", why),
-    };
-    println!("{mark} {:<28} {:<9} {:>5.1} s  {shown}", step.name, adapter.name(), began.elapsed().as_secs_f64());
-    result.is_ok()
+    Ok(rows::close("auth", taken))
 }

@@ -4,33 +4,17 @@
 //! built.
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use mcp_tests::exit_code;
-use mcp_tests::network::{Ground, rows};
+use mcp_tests::network::{self, Ground};
+use mcp_tests::{exit_code, rows};
 
 pub(crate) fn main(args: Vec<String>) -> ExitCode {
-    exit_code("network", run(&args))
+    exit_code("network", run(&args.join(" ")))
 }
 
-fn run(args: &[String]) -> Result<bool, String> {
-    let words = args.join(" ");
+fn run(words: &str) -> Result<bool, String> {
     let ground = Ground::new()?;
-    let (mut passed, mut failed) = (0, 0);
-    for row in rows().iter().filter(|row| row.name.contains(&words)) {
-        let began = Instant::now();
-        let (mark, shown) = match row.run(&ground) {
-            Ok(shown) => {
-                passed += 1;
-                ("ok  ", shown)
-            }
-            Err(why) => {
-                failed += 1;
-                ("FAIL", why)
-            }
-        };
-        println!("{mark} {:<84} {:>5.1} s  {shown}", row.name, began.elapsed().as_secs_f64());
-    }
-    println!("network: {passed} passed, {failed} failed");
-    Ok(failed == 0 && passed > 0)
+    let all = network::rows();
+    let chosen = all.iter().filter(|row| row.name.contains(words));
+    Ok(rows::close("network", chosen.map(|row| rows::run_named(&format!("{:<84}", row.name), || row.run(&ground)))))
 }

@@ -16,9 +16,9 @@ use std::path::Path;
 const SAFE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// An open directory.
-pub(super) struct Opened(OwnedFd);
+pub(super) struct Directory(OwnedFd);
 
-impl Opened {
+impl Directory {
     pub(super) fn root(path: &Path) -> Result<Entry, SkillFolderError> {
         open_in(CWD, path, path)
     }
@@ -54,7 +54,7 @@ fn open_in(at: impl AsFd, name: impl Arg, path: &Path) -> Result<Entry, SkillFol
         e => failed(path, e),
     })?;
     match FileType::from_raw_mode(fstat(&opened).map_err(|e| failed(path, e))?.st_mode) {
-        FileType::Directory => Ok(Entry::Directory(Opened(opened))),
+        FileType::Directory => Ok(Entry::Directory(Directory(opened))),
         FileType::RegularFile => Ok(Entry::File(File::from(opened))),
         _ => Err(SkillFolderError::NoFile(path.to_owned())),
     }

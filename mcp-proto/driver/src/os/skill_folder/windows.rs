@@ -20,13 +20,13 @@ const SHARE: u32 = 1;
 const REPARSE_POINT: u32 = 0x400;
 
 /// An open directory.
-pub(super) struct Opened {
+pub(super) struct Directory {
     path: PathBuf,
     #[expect(dead_code, reason = "it is held open")]
     held: File,
 }
 
-impl Opened {
+impl Directory {
     pub(super) fn root(path: &Path) -> Result<Entry, SkillFolderError> {
         open(path)
     }
@@ -59,7 +59,7 @@ fn open(path: &Path) -> Result<Entry, SkillFolderError> {
     let held = opened.map_err(|e| failed(path, e))?;
     let found = held.metadata().map_err(|e| failed(path, e))?;
     match (found.file_attributes() & REPARSE_POINT == 0, found.is_dir(), found.is_file()) {
-        (true, true, _) => Ok(Entry::Directory(Opened { path: path.to_owned(), held })),
+        (true, true, _) => Ok(Entry::Directory(Directory { path: path.to_owned(), held })),
         (true, false, true) => Ok(Entry::File(held)),
         _ => Err(SkillFolderError::NoFile(path.to_owned())),
     }
