@@ -9,7 +9,7 @@ use mcp_tests::sim::secured::SecuredScenario;
 fn runs_over_tls_and_proxies_keep_the_invariants() {
     let mut report = Report::default();
     for seed in 1.. {
-        if report.steps >= 60_000 {
+        if report.steps >= 80_000 {
             break;
         }
         SecuredScenario::from_seed(seed).run(&mut report, false);
