@@ -22,7 +22,7 @@ const URLS: [(&str, &str); 4] = [
     ("python1-http", "mcp 1.30.0 (Python), HTTP"),
     ("typescript2-http", "server 2.4.0 (TypeScript), HTTP"),
     ("typescript1-sse", "sdk 1.32.2 (TypeScript), HTTP+SSE"),
-    ("rmcp-http", "rmcp 3.9.0 (Rust), HTTP"),
+    ("rmcp-http", "rmcp 3.11.0 (Rust), HTTP"),
 ];
 
 /// A server of the file.

@@ -197,9 +197,10 @@ fn updated(session: &Session) -> Result<String, String> {
     })
 }
 
-/// A tool, a prompt and a resource are added.
 /// The server says that its results last: our client does not ask for them again.
 pub(super) fn kept(session: &Session) -> Result<String, String> {
+    // What was fetched before changes are announced is dropped once they are.
+    session.ear().wait(|heard| (!heard.watching.is_empty()).then_some(()))?;
     let client = session.client();
     let once = || -> Result<_, CallError> {
         let lists = (client.all(tools::list())?, client.all(resources::list())?, client.all(prompts::list())?);
@@ -216,6 +217,7 @@ pub(super) fn kept(session: &Session) -> Result<String, String> {
     if hits < 5 { Err(format!("{hits} of the cache")) } else { Ok(format!("{hits} of the cache")) }
 }
 
+/// A tool, a prompt and a resource are added.
 fn grown(session: &Session) -> Result<String, String> {
     session.announced()?;
     let changes = [Change::Tools, Change::Prompts, Change::Resources];

@@ -117,7 +117,7 @@ pub fn callers(installed: &Installed) -> Vec<Client> {
             "mcp 1.30.0 (Python)" => ("mcp 1.30.0 (Python), HTTP", &[], &[], OLD),
             "fastmcp 4.2.3 (Python)" => ("fastmcp 4.2.3 (Python), HTTP", &[], &[], BOTH),
             // It opens a new session by itself.
-            _ => ("rmcp 3.9.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
+            _ => ("rmcp 3.11.0 (Rust), HTTP", &["no fault", "gone"], NEWER, BOTH),
         };
         (caller.name, caller.lacks, caller.deviations, caller.reached) = known;
         if caller.name.starts_with("client 2.") {

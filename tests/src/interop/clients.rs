@@ -168,7 +168,7 @@ pub fn clients(installed: &Installed) -> Vec<Client> {
         Client {
             lacks: &["no fault"],
             deviations: &[(LEGACY, "connect", OLDER, Shows::Always)],
-            ..client("rmcp 3.9.0 (Rust)", vec![installed.rmcp.clone().into()], both)
+            ..client("rmcp 3.11.0 (Rust)", vec![installed.rmcp.clone().into()], both)
         },
     ]
 }

@@ -223,7 +223,7 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
             reached: both,
             refuses: &[],
             steps: |_, revision| whole(revision, refused()),
-            ..server("rmcp 3.9.0 (Rust)", "rmcp", with(vec![installed.rmcp.clone().into()], Path::new("serve")))
+            ..server("rmcp 3.11.0 (Rust)", "rmcp", with(vec![installed.rmcp.clone().into()], Path::new("serve")))
         },
     ]
 }

@@ -317,9 +317,9 @@ pub fn servers(installed: &Installed) -> Vec<Server> {
         fastmcp("fastmcp 4.2.3 (Python), HTTP", &[]),
         fastmcp("fastmcp 4.2.3 (Python), HTTP+SSE", &["--sse"]),
         fastmcp("fastmcp 4.2.3 (Python), HTTP stateless", &["--stateless"]),
-        rmcp("rmcp 3.9.0 (Rust), HTTP", &[]),
-        rmcp("rmcp 3.9.0 (Rust), HTTP stateless", &["--stateless"]),
-        rmcp("rmcp 3.9.0 (Rust), HTTP stateless JSON", &["--stateless", "--json"]),
+        rmcp("rmcp 3.11.0 (Rust), HTTP", &[]),
+        rmcp("rmcp 3.11.0 (Rust), HTTP stateless", &["--stateless"]),
+        rmcp("rmcp 3.11.0 (Rust), HTTP stateless JSON", &["--stateless", "--json"]),
     ]
 }
 

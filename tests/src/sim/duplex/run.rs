@@ -135,8 +135,8 @@ impl World {
         self.results()
     }
 
-    /// Steps until nothing is left to happen. A task that waits is polled until it expires: with one
-    /// byte a step, this takes some million steps.
+    /// Steps until nothing is left to happen. A task that waits is polled until it expires: with
+    /// one byte a step, this takes some million steps.
     fn drive(&mut self) {
         let end = (0..10_000_000).find(|_| !self.step(NEVER));
         assert!(end.is_some(), "still busy at {:?}", self.net.now);

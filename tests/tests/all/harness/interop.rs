@@ -14,8 +14,37 @@ use mcp_tests::interop::processes::Watch;
 use mcp_tests::interop::relay::Relay;
 use mcp_tests::interop::servers::{LEGACY, MODERN, OLDEST};
 use mcp_tests::interop::steps::Expect;
-use mcp_tests::interop::{Answer, Mark, Shows, judge};
+use mcp_tests::interop::{Answer, Mark, Shows, judge, setup};
+use mcp_tests::sources::{files, root};
 use serde_json::json;
+
+// The tables name what ran.
+#[test]
+fn peers_have_the_versions_that_are_installed() {
+    let pins = |file: &str| std::fs::read_to_string(setup::programs().join(file)).expect("the pins are there");
+    let all = ["rmcp/Cargo.toml", "node/package.json", "python/requirements.txt", "python/requirements-1.txt"];
+    let pins = all.into_iter().chain(["python/requirements-fastmcp.txt"]).map(pins).collect::<String>();
+    let mut seen = 0;
+    for (path, text) in
+        files(&root(), "tests/src/interop", ".rs").into_iter().chain(files(&root(), "tests/src/fleet", ".rs"))
+    {
+        let words = text.split('"').map(|literal| literal.split([' ', ',']).collect::<Vec<_>>());
+        for (name, version) in words.filter_map(|words| Some((*words.first()?, *words.get(1)?))) {
+            let pin = match name {
+                "rmcp" => format!("version = \"={version}\""),
+                "mcp" | "fastmcp" => format!("{name}=={version} "),
+                "client" | "server" | "sdk" => format!("\"@modelcontextprotocol/{name}\": \"{version}\""),
+                _ if name.starts_with("server-") => format!("\"@modelcontextprotocol/{name}\": \"{version}\""),
+                _ => continue,
+            };
+            if version.matches('.').count() == 2 && version.split('.').all(|part| part.parse::<u32>().is_ok()) {
+                assert!(pins.contains(&pin), "{path}: {name} {version} is not installed");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 30, "{seen}");
+}
 
 #[test]
 fn process_exists_until_it_is_reaped() {
