@@ -25,6 +25,7 @@ const GRANTED: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
 pub(super) struct ForwardingProxy {
     stage: Stage,
     head: Vec<u8>,
+    has_granted: bool,
 }
 
 #[derive(PartialEq, Debug, Default)]
@@ -57,6 +58,12 @@ impl ForwardingProxy {
         self.stage == Stage::Passes
     }
 
+    /// Returns whether the client may take what the proxy has said for a tunnel. It may even if the
+    /// proxy has written more behind it, since the client can begin before it reads that.
+    pub(super) fn has_granted(&self) -> bool {
+        self.has_granted
+    }
+
     /// Takes bytes of the client.
     pub(super) fn read(&mut self, chaos: &mut Chaos, bytes: &[u8]) -> Relayed {
         match self.stage {
@@ -82,6 +89,11 @@ impl ForwardingProxy {
             let fields: String = fields.split_inclusive("\r\n").filter(|field| !own(field)).collect();
             let forwarded = format!("{method} {target}\r\n{fields}").into_bytes();
             Self::forward(chaos, forwarded, rest)
+        };
+        self.has_granted = match &relayed {
+            Relayed::Opens(_) => true,
+            Relayed::Answer(text, _) => text.starts_with(GRANTED),
+            Relayed::Nothing | Relayed::Up(_) => false,
         };
         self.stage = match relayed {
             Relayed::Answer(..) => Stage::Answered,

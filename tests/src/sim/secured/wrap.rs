@@ -177,8 +177,8 @@ impl<E: Ends> World<E> {
     pub(in crate::sim) fn begin_tls(&mut self, n: usize, name: &str) {
         let (now, link) = (self.net.now, &mut self.net.links[n]);
         let wrap = link.wrap.as_mut().filter(|wrap| wrap.is_tls).expect("a link with TLS");
-        let is_open = wrap.proxy.as_ref().is_none_or(ForwardingProxy::passes);
-        assert!(is_open && !wrap.has_begun, "TLS begins without a tunnel, or twice");
+        let has_tunnel = wrap.proxy.as_ref().is_none_or(ForwardingProxy::has_granted);
+        assert!(has_tunnel && !wrap.has_begun, "TLS begins without a tunnel, or twice");
         wrap.has_begun = true;
         wrap.act(now, CLIENT, ConnectionOutput::Secure(name.into()));
         if self.net.chaos.hit(Fault::HandshakeStall, 60) {
