@@ -2,6 +2,7 @@
 
 use super::compat::ServerCompat;
 use super::hosts::Hosts;
+use super::state_keys::StateKeys;
 use crate::auth::Resource;
 use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
@@ -43,11 +44,11 @@ pub struct ServerConfig {
     pub read_cache: CacheHints,
     /// How long a client may cache a page of `prompts/list`.
     pub prompts_cache: CacheHints,
-    /// The key that seals `requestState`, and that a driver derives the nonces of proofs of
+    /// The keys that seal `requestState`, and that a driver derives the nonces of proofs of
     /// possession from. `None`: both depend on a seed of this process. Servers that answer for one
-    /// another need the same key and the same name in `info`: a state that was sealed under another
-    /// name is refused.
-    pub state_key: Option<[u8; 32]>,
+    /// another need the same keys and the same name in `info`: a state that was sealed under
+    /// another name is refused.
+    pub state_keys: Option<StateKeys>,
     /// The hosts that an HTTP server answers to, regardless of the address it is bound to. A
     /// request for another host gets 403. Default: the loopback hosts, only for clients at a
     /// loopback address. Behind a proxy the host is the one that the proxy writes in `Host`, which
@@ -187,7 +188,7 @@ impl ServerConfig {
             templates_cache: CacheHints::default(),
             read_cache: CacheHints::default(),
             prompts_cache: CacheHints::default(),
-            state_key: None,
+            state_keys: None,
             hosts: Hosts::Loopback,
             proxies: Vec::new(),
             path: Some("/mcp".into()),
@@ -219,14 +220,14 @@ impl ServerConfig {
 }
 
 impl core::fmt::Debug for ServerConfig {
-    /// Shows whether there is a key, and never the key.
+    /// Shows whether there are keys, and never a key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ServerConfig")
             .field("info", &self.info)
             .field("capabilities", &self.capabilities)
             .field("instructions", &self.instructions)
             .field("versions", &self.versions)
-            .field("state_key", &self.state_key.map(|_| "…"))
+            .field("state_keys", &self.state_keys)
             .field("hosts", &self.hosts)
             .field("proxies", &self.proxies)
             .field("path", &self.path)

@@ -47,6 +47,7 @@ mod running;
 mod seal;
 mod session;
 mod shares;
+mod state_keys;
 mod tasks;
 mod transport;
 mod watched;
@@ -65,6 +66,7 @@ pub use hosts::Hosts;
 pub(crate) use incoming::TaskOffer;
 pub use incoming::{Context, IncomingRequest, RequestState};
 pub use responder::Responder;
+pub use state_keys::StateKeys;
 
 pub(crate) use tasks::TaskSlot;
 pub(crate) use transport::unavailable;
@@ -152,16 +154,16 @@ impl ServerCommands for Server {
 impl Server {
     /// Creates a server without exchanges. `seed` must be unpredictable and used for no other
     /// engine. The key that seals `requestState` is derived from it, unless the configuration has
-    /// one.
+    /// some.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let seed = Seed::new(seed);
-        let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
+        let keys = config.state_keys.clone().unwrap_or_else(|| seed.derive("request state").into());
         let nonce_key = seed.derive("nonces");
         let [a, b, c, ..] = seed.derive("request keys");
         // The upper bits distinguish the keys of this engine from those of another. The lower 40
         // bits count.
         let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
-        let shared = Arc::new(ResponderData::new(config.clone(), seal_key, nonce_key));
+        let shared = Arc::new(ResponderData::new(config.clone(), keys, nonce_key));
         Self {
             requests: Requests::new(shared.clone(), next_key),
             listens: Listens::new(shared.clone()),

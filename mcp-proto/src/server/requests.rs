@@ -31,7 +31,7 @@ use super::client::{Bound, ClientIdentity};
 use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
 use super::era::AdmittedRequest;
-use super::incoming::FirstRound;
+use super::incoming::{FirstRound, Origin};
 use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
@@ -175,7 +175,7 @@ impl Requests {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
-        incoming.origin = Some(FirstRound { shared: self.shared.clone(), key });
+        incoming.first = Some(FirstRound { shared: self.shared.clone(), origin: Origin::here(key) });
         let takes_place = incoming.may_be_task && wire.env.reserve_task(client);
         if takes_place {
             incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
@@ -238,7 +238,7 @@ impl Requests {
         let received_at = u64::try_from(env.now.since_origin().as_micros()).unwrap_or(u64::MAX);
         let responder = Responder {
             key,
-            origin: incoming.origin.as_ref().map_or(key, |origin| origin.key),
+            origin: incoming.first.as_ref().map_or(Origin::here(key), |first| first.origin),
             exchange: running.exchange,
             client: running.client,
             id: running.id.clone(),

@@ -250,7 +250,8 @@ impl GatewayShared {
         options.configure(&mut config);
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         #[cfg(feature = "auth")]
-        let guard = options.guard_state(config.state_key, clock, |_| Box::pin(pending()))?;
+        let guard =
+            options.guard_state(config.state_keys.as_ref().map(|keys| keys.current), clock, |_| Box::pin(pending()))?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = server::Server::new(config, seed()?, clock.now());

@@ -240,7 +240,7 @@ impl ServerShared {
         let linger = config.limits.frame.linger_timeout;
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         #[cfg(feature = "auth")]
-        let guard = options.guard_state(config.state_key, clock, delay)?;
+        let guard = options.guard_state(config.state_keys.as_ref().map(|keys| keys.current), clock, delay)?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let mut engine = SharedServer::new(config, seed()?, clock.now());
