@@ -159,6 +159,8 @@ impl fmt::Display for Diagnostic {
 /// | `false-coding` | `FalseCoding` | a body whose `Content-Encoding` is no coding: `none` or `utf-8` | read as it is |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 /// | `issuer-unavailable` | `IssuerUnavailable` | an authorization server of a server that verifies tokens, which does not answer, or not as it should | requests with its tokens are answered with 503 while no keys are known |
+/// | `store-unreachable` | `StoreUnreachable` | a store that does not carry out a request of this server | tried again: until then the other nodes do not know what this one says |
+/// | `node-lapsed` | `NodeLapsed` | a lease of this server that the store has not kept | joined the store as another node |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table describes them")]
@@ -226,6 +228,8 @@ pub enum DiagnosticKind {
     InvalidInputRequest,
     NotAdmitted,
     IssuerUnavailable,
+    StoreUnreachable,
+    NodeLapsed,
     SchemaMismatch,
     BadSchema,
     MisplacedResponse,
@@ -315,6 +319,10 @@ impl DiagnosticKind {
             Self::InsecureUrl => ("insecure-url", "the user is asked"),
             Self::InvalidInputRequest => ("invalid-input-request", "not sent; its request was answered with -32603"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
+            Self::StoreUnreachable => {
+                ("store-unreachable", "tried again: until then the other nodes do not know what this one says")
+            }
+            Self::NodeLapsed => ("node-lapsed", "joined the store as another node"),
             Self::IssuerUnavailable => {
                 ("issuer-unavailable", "requests with its tokens are answered with 503 while no keys are known")
             }

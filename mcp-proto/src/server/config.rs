@@ -137,8 +137,13 @@ pub struct ServerConfig {
     /// stream, which the client can resume. A request that is answered sooner gets plain JSON. Some
     /// clients limit an event to 1 MiB, and JSON not at all. Default 500 ms.
     pub stream_after: Duration,
-    /// Whether the engine emits [`Event::Store`](super::Event::Store) for every event that is kept
-    /// for resumption. Default no.
+    /// Whether the engine emits [`Event::Kept`](super::Event::Kept) for every event that is kept for
+    /// resumption. Default no.
+    pub report_kept: bool,
+    /// Whether this server is a node of a [store](super::store) that it shares with others. The
+    /// engine then emits [`Event::Store`](super::Event::Store). It has effect only with
+    /// [`state_keys`](Self::state_keys), which all nodes share. With an adapter use its `store`,
+    /// which sets this. Default no.
     pub store: bool,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO). Sealed states carry the calendar
     /// time of their expiry.
@@ -208,6 +213,7 @@ impl ServerConfig {
             keep_alive_text: String::new(),
             retry: Duration::from_secs(1),
             stream_after: Duration::from_millis(500),
+            report_kept: false,
             store: false,
             origin_unix: Duration::ZERO,
             on_message: None,
@@ -216,6 +222,13 @@ impl ServerConfig {
             compat: ServerCompat::default(),
             limits: Limits::default(),
         }
+    }
+}
+
+impl ServerConfig {
+    /// Returns whether the engine uses a store.
+    pub(super) const fn has_store(&self) -> bool {
+        self.store && self.state_keys.is_some()
     }
 }
 
@@ -247,6 +260,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("keep_alive_text", &self.keep_alive_text)
             .field("retry", &self.retry)
             .field("stream_after", &self.stream_after)
+            .field("report_kept", &self.report_kept)
             .field("store", &self.store)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)

@@ -68,6 +68,12 @@ pub(super) enum ServerTimer {
     Tasks,
     /// The next sweep of idle sessions.
     Sweep,
+    /// Limit for the oldest request to the store.
+    StoreReply,
+    /// The next renewal of the lease of this node.
+    StoreRenewal,
+    /// The store has failed, and is tried again.
+    StoreRetry,
     /// The end of the grace period of a shutdown.
     Grace,
 }

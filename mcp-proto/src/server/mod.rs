@@ -48,6 +48,7 @@ mod seal;
 mod session;
 mod shares;
 mod state_keys;
+pub mod store;
 mod tasks;
 mod transport;
 mod watched;
@@ -61,7 +62,7 @@ mod tests;
 pub use commands::ServerCommands;
 pub use compat::{ServerCompat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
-pub use event::{Append, Event, Output, SessionEnd};
+pub use event::{Event, KeptEvent, Output, SessionEnd};
 pub use hosts::Hosts;
 pub(crate) use incoming::TaskOffer;
 pub use incoming::{Context, IncomingRequest, RequestState};
@@ -75,6 +76,7 @@ use crate::error::{DiagnosticKind, Refusal, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Input, InputResult, Note, RequestKey, ServerCommand, ServerInput};
 use crate::seed::Seed;
+use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -89,6 +91,7 @@ use load::{Load, size};
 use requests::Requests;
 use responder::ResponderData;
 use shares::Full;
+use store::Node;
 use transport::{Binding, Http, HttpState, ServedExchange};
 use wire::Wire;
 
@@ -137,10 +140,13 @@ impl ServerCommands for Server {
                 self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
             }
             ServerCommand::Publish(_) if self.is_terminated() => {}
-            ServerCommand::Publish(change) => self.listens.publish(&mut self.wire, change),
+            ServerCommand::Publish(change) => self.on_publish(change),
             ServerCommand::Elicited(_) if self.is_terminated() => {}
-            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.wire, &id),
+            ServerCommand::Elicited(id) => self.on_page_complete(id),
             ServerCommand::Revoke(principal) => self.on_revoke(&principal),
+            ServerCommand::Stored(token, result) => self.on_stored(token, result),
+            ServerCommand::Arrived(_) if self.is_terminated() => {}
+            ServerCommand::Arrived(item) => self.on_arrived(item),
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
@@ -164,12 +170,14 @@ impl Server {
         // bits count.
         let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
         let shared = Arc::new(ResponderData::new(config.clone(), keys, nonce_key));
+        let mut env = ServerEnv::new(config, now, || Node::new(Seed::new(seed.derive("incarnations"))));
+        env.join_store();
         Self {
             requests: Requests::new(shared.clone(), next_key),
             listens: Listens::new(shared.clone()),
             shared,
             life: Life::Serving,
-            wire: Wire { env: ServerEnv::new(config, now), http: HttpState::new(Seed::new(seed.derive("sessions"))) },
+            wire: Wire { env, http: HttpState::new(Seed::new(seed.derive("sessions"))) },
         }
     }
 
@@ -250,6 +258,11 @@ impl Server {
     /// Returns whether the application has called [`shutdown`](Self::shutdown).
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.life != Life::Serving
+    }
+
+    /// Returns what the store has done for this server. Zero without one.
+    pub fn store_stats(&self) -> StoreStats {
+        self.wire.env.store_stats()
     }
 
     /// Returns whether the server has emitted [`Event::Terminated`].
@@ -439,6 +452,9 @@ impl Server {
                 ServerTimer::Expiry(x) => self.on_expiry(x),
                 ServerTimer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
                 ServerTimer::Sweep => self.on_sweep(),
+                ServerTimer::StoreReply => self.wire.env.on_store_timeout(),
+                ServerTimer::StoreRenewal => self.wire.env.renew_lease(),
+                ServerTimer::StoreRetry => self.wire.env.retry_store(),
                 ServerTimer::Grace => self.on_grace(),
             }
         }
@@ -470,6 +486,7 @@ impl Server {
                 None => {}
             }
         }
+        self.wire.env.leave_store();
         self.wire.env.clear();
         self.requests.clear_pages();
         self.listens.clear();

@@ -63,6 +63,11 @@ impl WatchIndex {
         found
     }
 
+    /// Returns the URIs that are watched.
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|uri| &**uri)
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

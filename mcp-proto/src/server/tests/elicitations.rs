@@ -5,7 +5,7 @@ use crate::input::{Admission, InputAnswer, InputResult, Principal};
 use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::version::Era;
 
-const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
+pub(super) const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
 const PAGE: &str = "https://pay.example/4711";
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
 

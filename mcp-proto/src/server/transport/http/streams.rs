@@ -23,7 +23,7 @@ use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey};
 use crate::server::response::SerializedResponse;
-use crate::server::{Append, Event, Server};
+use crate::server::{Event, KeptEvent, Server};
 use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
 use alloc::collections::VecDeque;
@@ -221,9 +221,9 @@ impl HttpState {
         if is_too_large {
             env.diagnose(DiagnosticKind::DroppedAnswer, "an event is larger than all that is kept of a session");
         }
-        if env.config.store {
-            let append = Append { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
-            env.emit(Event::Store(append));
+        if env.config.report_kept {
+            let kept = KeptEvent { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
+            env.emit(Event::Kept(kept));
         }
         self.purge(env, session_key);
         Some((number, id))

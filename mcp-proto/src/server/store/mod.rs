@@ -1,0 +1,154 @@
+//! A store that several servers share, so that they serve their clients together. Each of them is a
+//! *node*. The engine says what it wants of the store as data, and its driver carries it out:
+//! [`Event::Store`](super::Event::Store) has a [`StoreRequest`], and
+//! [`ServerCommands::stored`](super::ServerCommands::stored) returns what became of it. What other
+//! nodes say arrives with [`ServerCommands::arrived`](super::ServerCommands::arrived).
+//!
+//! | what happens at one node | what the others do |
+//! |---|---|
+//! | [`publish`](super::ServerCommands::publish) | notify their clients of the change |
+//! | [`revoke`](super::ServerCommands::revoke) | end everything of the principal |
+//! | [`elicited`](super::ServerCommands::elicited) | the node whose client was asked to open the page notifies it |
+//!
+//! A node is a member of the store for as long as its lease lasts, in the time of the store. It
+//! renews the lease every [`node_renewal`](crate::limits::ServerLimits::node_renewal). A node whose
+//! lease has lapsed never gets it back: it joins as another node.
+//!
+//! Every request may be carried out twice: the engine repeats one whose reply did not come within
+//! [`store_timeout`](crate::limits::ServerLimits::store_timeout).
+
+mod memory;
+mod news;
+mod node;
+
+pub use memory::Memory;
+pub use news::News;
+
+pub(super) use node::Node;
+
+use crate::exchange::Closed;
+use crate::rpc::DecodeError;
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+/// Identifies a request to the store. An engine never reuses one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StoreToken(pub u64);
+
+/// A node between two joins: 16 random bytes. A node that joins again is another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub [u8; 16]);
+
+impl fmt::Display for Incarnation {
+    /// Writes 32 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incarnation({self})")
+    }
+}
+
+/// What a server wants of the store. Each request may be carried out twice, with the same outcome
+/// as once.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum StoreRequest {
+    /// Take a lease. The reply is [`Joined`](StoreReply::Joined).
+    Join {
+        /// The node.
+        node: Incarnation,
+        /// How long the lease lasts.
+        lease: Duration,
+    },
+    /// Renew the lease, if it has not ended. The store keeps `beat` with it. The reply is
+    /// [`Done`](StoreReply::Done) if the store had this beat or the one before, and
+    /// [`Lapsed`](StoreReply::Lapsed) otherwise: then the lease has ended, or the store has lost
+    /// what was written last.
+    Renew {
+        /// The node.
+        node: Incarnation,
+        /// The number of this renewal. `Join` counts as number 0.
+        beat: u64,
+        /// How long the lease lasts from now on.
+        lease: Duration,
+    },
+    /// End the lease. The reply is [`Done`](StoreReply::Done), also if there is none.
+    Leave {
+        /// The node.
+        node: Incarnation,
+    },
+    /// Tell this to all other nodes: each of them gets it as [`NodeItem::News`]. The reply is
+    /// [`Done`](StoreReply::Done).
+    Publish {
+        /// The node that says it.
+        node: Incarnation,
+        /// What it says.
+        news: News,
+    },
+}
+
+/// What became of a [`StoreRequest`] that the store has carried out.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum StoreReply {
+    /// It is done.
+    Done,
+    /// The node is a member. From now on it gets what others say.
+    Joined,
+    /// The node is no member any more.
+    Lapsed,
+}
+
+/// Why a [`StoreRequest`] was not carried out, or perhaps was not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No reply came within [`store_timeout`](crate::limits::ServerLimits::store_timeout).
+    Timeout,
+    /// There is no connection to the store, or it was lost.
+    Unreachable(Closed),
+    /// The store has refused it, for this reason.
+    Refused(String),
+    /// What the store has kept cannot be read.
+    Corrupt(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("the store did not reply in time"),
+            Self::Unreachable(why) => write!(f, "the store cannot be reached: {why}"),
+            Self::Refused(why) => write!(f, "the store has refused: {why}"),
+            Self::Corrupt(why) => write!(f, "the store has something that cannot be read: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for StoreError {}
+
+impl From<DecodeError> for StoreError {
+    fn from(why: DecodeError) -> Self {
+        Self::Corrupt(alloc::format!("{why}"))
+    }
+}
+
+/// What arrives at a node from the others, at least once, and what one node says in its order.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum NodeItem {
+    /// One node says this to all. A node ignores what it has said itself.
+    News {
+        /// The node that says it.
+        from: Incarnation,
+        /// What it says.
+        news: News,
+    },
+    /// News were lost: the store keeps a bounded number of them, and this node was away for too
+    /// long. It takes everything that its clients watch as changed.
+    Missed,
+}

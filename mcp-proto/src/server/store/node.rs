@@ -1,0 +1,344 @@
+//! This server as a node of a store: its lease, what it has said and the store has not got yet, and
+//! its requests without a reply.
+
+use super::{Incarnation, News, NodeItem, StoreError, StoreReply, StoreRequest, StoreToken};
+use crate::error::DiagnosticKind;
+use crate::input::{Change, Principal};
+use crate::seed::Seed;
+use crate::server::env::ServerEnv;
+use crate::server::keys::ServerTimer;
+use crate::server::{Event, Server};
+use crate::stats::StoreStats;
+use crate::time::Instant;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+/// The time after a failure until the next request to the store.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The memory of one of the news beside its text, in bytes, as estimated.
+const OVERHEAD: usize = 64;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(in crate::server) struct Node {
+    seed: Seed,
+    own: Incarnation,
+    is_member: bool,
+    /// The number of the last renewal that the store has confirmed.
+    beat: u64,
+    last_token: u64,
+    /// The requests without a reply, the oldest first.
+    pending: BTreeMap<StoreToken, PendingRequest>,
+    /// What the store has not got yet. The most important first, and nothing twice.
+    unsaid: BTreeSet<News>,
+    unsaid_bytes: usize,
+    health: Health,
+    requests: u64,
+    failures: u64,
+    arrived: u64,
+}
+
+/// Whether the store carries out requests, as far as this node knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Health {
+    Good,
+    /// A request has failed. Nothing is sent for a time.
+    Failed,
+    /// It is tried again.
+    Trying,
+}
+
+#[derive(Debug)]
+struct PendingRequest {
+    until: Instant,
+    then: Then,
+}
+
+/// What a reply is for.
+#[derive(Debug)]
+enum Then {
+    Join,
+    Renew(u64),
+    Publish(News),
+}
+
+impl Node {
+    /// `seed`: unpredictable, and of no other node.
+    pub(in crate::server) fn new(seed: Seed) -> Self {
+        Self {
+            seed,
+            own: Incarnation([0; 16]),
+            is_member: false,
+            beat: 0,
+            last_token: 0,
+            pending: BTreeMap::new(),
+            unsaid: BTreeSet::new(),
+            unsaid_bytes: 0,
+            health: Health::Good,
+            requests: 0,
+            failures: 0,
+            arrived: 0,
+        }
+    }
+
+    fn stats(&self) -> StoreStats {
+        StoreStats {
+            is_member: self.is_member,
+            requests: self.requests,
+            failures: self.failures,
+            waiting: self.pending.len() + self.unsaid.len(),
+            arrived: self.arrived,
+        }
+    }
+
+    /// Returns whether a request of this kind has no reply yet.
+    fn waits_for(&self, is_it: impl Fn(&Then) -> bool) -> bool {
+        self.pending.values().any(|pending| is_it(&pending.then))
+    }
+
+    /// Adds what is to be said. Without room for a change, everything counts as changed. Returns
+    /// false if it is something else, and there is no room for it.
+    fn add(&mut self, news: News, max: usize, max_bytes: usize) -> bool {
+        let is_full = |node: &Self, news: &News| {
+            node.unsaid.len() >= max || node.unsaid_bytes.saturating_add(size(news)) > max_bytes
+        };
+        if self.unsaid.contains(&news) {
+            return true;
+        }
+        if is_full(self, &news) || self.unsaid.contains(&News::ChangedAll) && matches!(news, News::Changed(_)) {
+            let is_change = matches!(news, News::Changed(_) | News::ChangedAll);
+            self.unsaid.retain(|news| !matches!(news, News::Changed(_)));
+            self.unsaid.insert(News::ChangedAll);
+            self.unsaid_bytes = self.unsaid.iter().map(size).sum();
+            if is_change {
+                return true;
+            }
+            if is_full(self, &news) {
+                return false;
+            }
+        }
+        self.unsaid_bytes += size(&news);
+        self.unsaid.insert(news);
+        true
+    }
+
+    /// Takes what is to be said next.
+    fn take(&mut self) -> Option<News> {
+        let news = self.unsaid.pop_first()?;
+        self.unsaid_bytes -= size(&news);
+        Some(news)
+    }
+}
+
+/// Returns the memory of news, in bytes, as estimated.
+fn size(news: &News) -> usize {
+    let text = match news {
+        News::Revoked(principal) => principal.0.len(),
+        News::Elicited(id) => id.len(),
+        News::Changed(Change::Resource(uri)) => uri.len(),
+        News::Changed(Change::Tools | Change::Prompts | Change::Resources) | News::ChangedAll => 0,
+    };
+    text + OVERHEAD
+}
+
+impl ServerEnv {
+    /// Joins the store as another node than before. Does nothing without a store.
+    pub(in crate::server) fn join_store(&mut self) {
+        let lease = self.config.limits.server.node_lease;
+        let Some(node) = &mut self.node else { return };
+        let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = node.seed.next_bytes();
+        (node.own, node.is_member, node.beat) = (Incarnation(random), false, 0);
+        self.ask_store(StoreRequest::Join { node: Incarnation(random), lease }, Then::Join);
+    }
+
+    /// Says something to all other nodes. Does nothing without a store.
+    pub(in crate::server) fn say(&mut self, news: News) {
+        let limits = &self.config.limits.server;
+        let (max, max_bytes) = (limits.max_store_requests, limits.max_store_bytes);
+        let Some(node) = &mut self.node else { return };
+        if !node.add(news, max, max_bytes) {
+            let why = "the store does not reply, and there is no room for what the other nodes do not know";
+            self.diagnose(DiagnosticKind::StoreUnreachable, why);
+        }
+        self.say_next();
+    }
+
+    /// Sends what is to be said next, unless something was sent and has no reply, or the store has
+    /// just failed.
+    fn say_next(&mut self) {
+        let Some(node) = &mut self.node else { return };
+        if node.health == Health::Failed || node.waits_for(|then| matches!(then, Then::Publish(_))) {
+            return;
+        }
+        let own = node.own;
+        if let Some(news) = node.take() {
+            self.ask_store(StoreRequest::Publish { node: own, news: news.clone() }, Then::Publish(news));
+        }
+    }
+
+    fn ask_store(&mut self, request: StoreRequest, then: Then) {
+        let until = self.now + self.config.limits.server.store_timeout;
+        let Some(node) = &mut self.node else { return };
+        node.last_token += 1;
+        node.requests += 1;
+        let token = StoreToken(node.last_token);
+        node.pending.insert(token, PendingRequest { until, then });
+        self.emit(Event::Store(token, request));
+        self.arm_store();
+    }
+
+    /// Sets the timer for the oldest request without a reply.
+    fn arm_store(&mut self) {
+        let oldest = self.node.as_ref().and_then(|node| node.pending.values().next()).map(|pending| pending.until);
+        self.timers.set(ServerTimer::StoreReply, oldest);
+    }
+
+    /// The oldest requests have got no reply in time.
+    pub(in crate::server) fn on_store_timeout(&mut self) {
+        while let Some(node) = &self.node
+            && let Some((token, _)) = node.pending.iter().next().filter(|(_, pending)| pending.until <= self.now)
+        {
+            let token = *token;
+            self.note_reply(token, Err(StoreError::Timeout));
+        }
+    }
+
+    /// The store has carried out a request, or has not. Does nothing for a request whose time is
+    /// over. Returns whether this server hears from now on what others say.
+    fn note_reply(&mut self, token: StoreToken, result: Result<StoreReply, StoreError>) -> bool {
+        let Some(node) = &mut self.node else { return false };
+        let Some(PendingRequest { then, .. }) = node.pending.remove(&token) else { return false };
+        let failure = result.as_ref().err().map(|why| format!("{why}"));
+        let after = if failure.is_some() { Health::Failed } else { Health::Good };
+        let before = core::mem::replace(&mut node.health, after);
+        node.failures += u64::from(failure.is_some());
+        self.arm_store();
+        if let Some(why) = failure {
+            // One for each time of failure: the state, and not each request, is worth a line.
+            if before == Health::Good {
+                self.diagnose(DiagnosticKind::StoreUnreachable, &why);
+            }
+            self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
+        }
+        match (then, result) {
+            (Then::Join, Ok(_)) => {
+                self.is_confirmed(0);
+                self.say_next();
+                return true;
+            }
+            (Then::Renew(beat), Ok(StoreReply::Done)) => self.is_confirmed(beat),
+            (Then::Renew(_), Ok(_)) => {
+                self.diagnose(DiagnosticKind::NodeLapsed, "the store has not kept the lease of this server");
+                self.join_store();
+            }
+            (Then::Publish(_), Ok(_)) => {}
+            (Then::Publish(news), Err(_)) => self.say(news),
+            // The retry joins or renews.
+            (Then::Join | Then::Renew(_), Err(_)) => {}
+        }
+        self.say_next();
+        false
+    }
+
+    /// The store has confirmed that this server is a member.
+    fn is_confirmed(&mut self, beat: u64) {
+        if let Some(node) = &mut self.node {
+            (node.is_member, node.beat) = (true, beat);
+        }
+        self.timers.set(ServerTimer::StoreRenewal, Some(self.again(self.config.limits.server.node_renewal)));
+    }
+
+    /// The lease is to be renewed.
+    pub(in crate::server) fn renew_lease(&mut self) {
+        let lease = self.config.limits.server.node_lease;
+        let Some(node) = &self.node else { return };
+        // A renewal without a reply may have been carried out: it is repeated under its number.
+        let (own, beat) = (node.own, node.beat + 1);
+        self.ask_store(StoreRequest::Renew { node: own, beat, lease }, Then::Renew(beat));
+    }
+
+    /// Some time has passed since the store failed.
+    pub(in crate::server) fn retry_store(&mut self) {
+        let Some(node) = &mut self.node else { return };
+        node.health = Health::Trying;
+        let (is_member, waits) = (node.is_member, node.waits_for(|then| matches!(then, Then::Join | Then::Renew(_))));
+        match (is_member, waits) {
+            (_, true) => {}
+            (true, false) => self.renew_lease(),
+            (false, false) => self.join_store(),
+        }
+        self.say_next();
+    }
+
+    /// The server terminates: it says the rest, and leaves. Nothing waits for the store.
+    pub(in crate::server) fn leave_store(&mut self) {
+        let Some(mut node) = self.node.take() else { return };
+        let unanswered = core::mem::take(&mut node.pending);
+        let unanswered = unanswered.into_values().filter_map(|pending| match pending.then {
+            Then::Publish(news) => Some(news),
+            Then::Join | Then::Renew(_) => None,
+        });
+        let own = node.own;
+        let rest = unanswered.chain(node.unsaid).map(|news| StoreRequest::Publish { node: own, news });
+        for (request, nth) in rest.chain([StoreRequest::Leave { node: own }]).zip(1..) {
+            self.emit(Event::Store(StoreToken(node.last_token + nth), request));
+        }
+    }
+
+    /// Returns what a store has done for this server. Zero without one.
+    pub(in crate::server) fn store_stats(&self) -> StoreStats {
+        self.node.as_ref().map(|node| node.stats()).unwrap_or_default()
+    }
+}
+
+impl Server {
+    /// The store has carried out a request, or has not.
+    pub(in crate::server) fn on_stored(&mut self, token: StoreToken, result: Result<StoreReply, StoreError>) {
+        if self.wire.env.note_reply(token, result) {
+            // What others have said before is not known here.
+            self.listens.publish_all(&mut self.wire);
+        }
+    }
+
+    /// Handles what another node says.
+    pub(in crate::server) fn on_arrived(&mut self, item: NodeItem) {
+        let Some(node) = &mut self.wire.env.node else { return };
+        let news = match item {
+            NodeItem::News { from, .. } if from == node.own => return,
+            NodeItem::News { news, .. } => news,
+            NodeItem::Missed => News::ChangedAll,
+        };
+        node.arrived += 1;
+        match news {
+            News::Revoked(principal) => self.end_access(&principal),
+            News::Elicited(id) => drop(self.requests.on_elicited(&mut self.wire, &id)),
+            News::Changed(change) => drop(self.listens.publish(&mut self.wire, change)),
+            News::ChangedAll => self.listens.publish_all(&mut self.wire),
+        }
+    }
+
+    /// The application says that something has changed.
+    pub(in crate::server) fn on_publish(&mut self, change: Change) {
+        if self.listens.publish(&mut self.wire, change.clone()) {
+            self.wire.env.say(News::Changed(change));
+        }
+    }
+
+    /// The application says that a page is complete. Without one here, another node has it.
+    pub(in crate::server) fn on_page_complete(&mut self, id: String) {
+        if !self.requests.on_elicited(&mut self.wire, &id) {
+            self.wire.env.say(News::Elicited(id));
+        }
+    }
+
+    /// The application ends the access of a principal.
+    pub(in crate::server) fn on_revoke(&mut self, principal: &Principal) {
+        if !self.is_terminated() {
+            self.end_access(principal);
+            self.wire.env.say(News::Revoked(principal.clone()));
+        }
+    }
+}
