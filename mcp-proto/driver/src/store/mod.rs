@@ -1,0 +1,24 @@
+//! Stores that several servers share, so that they serve their clients together: see
+//! [`mcp_proto::server::store`]. A server gets one with
+//! [`ServerOptions::store`](super::ServerOptions::store).
+
+mod memory;
+mod port;
+
+pub use memory::SharedMemory;
+pub use port::StorePort;
+
+pub(super) use port::StoreQueue;
+
+use std::io;
+
+/// Connects servers to a store. What a driver needs to know about requests is in
+/// [`mcp_proto::server::store`]; it treats their contents as bytes.
+pub trait StoreDriver: Send + Sync + 'static {
+    /// Begins to carry out the requests of one server, until [`StorePort::take`] returns `None`.
+    /// Returns at once: a thread or a task of the driver does the work, and connects to the store.
+    ///
+    /// # Errors
+    /// The server does not start with this error.
+    fn start(&self, port: StorePort) -> io::Result<()>;
+}
