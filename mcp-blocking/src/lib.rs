@@ -119,6 +119,7 @@ pub use client::{
 #[cfg(feature = "rustls")]
 pub use mcp_driver::TlsAcceptor;
 pub use mcp_driver::guide;
+pub use mcp_driver::store;
 pub use mcp_driver::{
     BadTimeout, ClientHandle, ClientOptions, ConnectError, IntoTarget, ServerHandle, ServerOptions, Service, Target,
     Watcher,

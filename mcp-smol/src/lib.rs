@@ -102,6 +102,7 @@ pub use driver::Driver;
 #[cfg(feature = "rustls")]
 pub use mcp_driver::TlsAcceptor;
 pub use mcp_driver::guide;
+pub use mcp_driver::store;
 pub use mcp_driver::{
     BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, PendingCall,
     PendingNotification, ServerHandle, ServerOptions, Service, Target, Watcher,

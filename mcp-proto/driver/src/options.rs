@@ -6,11 +6,15 @@ use super::front::Guard;
 #[cfg(feature = "auth")]
 use super::front::{Delay, GuardState};
 use super::job::{Job, Promise};
-use super::store::{StoreDriver, StorePort, StoreQueue};
 #[cfg(feature = "auth")]
 use super::os::Clock;
+#[cfg(feature = "redis")]
+use super::store::Redis;
+use super::store::{StoreDriver, StorePort, StoreQueue};
 use super::sync::{Mutex, lock};
 use alloc::boxed::Box;
+#[cfg(feature = "redis")]
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
@@ -280,6 +284,13 @@ impl ServerOptions {
     pub fn store(mut self, store: impl StoreDriver) -> Self {
         self.store = Some(Arc::new(store));
         self
+    }
+
+    /// Sets a store on Redis 7 or Valkey at this URL: see [`Redis`](super::store::Redis), which has
+    /// more options.
+    #[cfg(feature = "redis")]
+    pub fn redis(self, url: impl Into<String>) -> Self {
+        self.store(Redis::new(url))
     }
 
     /// Sets how a handler that may block runs within the future of

@@ -160,6 +160,7 @@ impl fmt::Display for Diagnostic {
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 /// | `issuer-unavailable` | `IssuerUnavailable` | an authorization server of a server that verifies tokens, which does not answer, or not as it should | requests with its tokens are answered with 503 while no keys are known |
 /// | `store-unreachable` | `StoreUnreachable` | a store that does not carry out a request of this server | tried again: until then the other nodes do not know what this one says |
+/// | `unsafe-store` | `UnsafeStore` | a store that may drop what servers keep in it | used as it is |
 /// | `node-lapsed` | `NodeLapsed` | a lease of this server that the store has not kept | joined the store as another node |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -229,6 +230,7 @@ pub enum DiagnosticKind {
     NotAdmitted,
     IssuerUnavailable,
     StoreUnreachable,
+    UnsafeStore,
     NodeLapsed,
     SchemaMismatch,
     BadSchema,
@@ -322,6 +324,7 @@ impl DiagnosticKind {
             Self::StoreUnreachable => {
                 ("store-unreachable", "tried again: until then the other nodes do not know what this one says")
             }
+            Self::UnsafeStore => ("unsafe-store", "used as it is"),
             Self::NodeLapsed => ("node-lapsed", "joined the store as another node"),
             Self::IssuerUnavailable => {
                 ("issuer-unavailable", "requests with its tokens are answered with 503 while no keys are known")

@@ -43,6 +43,11 @@ impl SharedMemory {
     pub fn new() -> Self {
         Self(Arc::new(Shared { began: Instant::now(), state: Mutex::default() }))
     }
+
+    /// Returns the number of servers that are members.
+    pub fn members(&self) -> usize {
+        lock(&self.0.state).memory.members(self.0.began.elapsed())
+    }
 }
 
 impl Default for SharedMemory {

@@ -4,9 +4,13 @@
 
 mod memory;
 mod port;
+#[cfg(feature = "redis")]
+mod redis;
 
 pub use memory::SharedMemory;
 pub use port::StorePort;
+#[cfg(feature = "redis")]
+pub use redis::Redis;
 
 pub(super) use port::StoreQueue;
 

@@ -42,7 +42,7 @@ impl Memory {
                 let member = Member { until: now + lease, beat: 0, read: self.last };
                 // A join that is repeated changes nothing.
                 self.members.entry(node).or_insert(member);
-                StoreReply::Joined
+                StoreReply::Joined { warning: None }
             }
             StoreRequest::Renew { node, beat, lease } => match self.members.get_mut(&node) {
                 Some(member) if member.beat == beat || member.beat + 1 == beat => {
@@ -76,9 +76,9 @@ impl Memory {
         missed.into_iter().chain(kept.map(|(from, news)| NodeItem::News { from: *from, news: news.clone() })).collect()
     }
 
-    /// Returns whether the store keeps nothing but news.
-    pub fn is_at_rest(&self) -> bool {
-        self.members.is_empty()
+    /// Returns the number of members.
+    pub fn members(&self, now: Duration) -> usize {
+        self.members.values().filter(|member| member.until > now).count()
     }
 }
 
@@ -97,7 +97,10 @@ mod tests {
     }
 
     fn join(store: &mut Memory, now: u64, node: Incarnation) {
-        assert_eq!(store.apply(at(now), StoreRequest::Join { node, lease: LEASE }), StoreReply::Joined);
+        assert_eq!(
+            store.apply(at(now), StoreRequest::Join { node, lease: LEASE }),
+            StoreReply::Joined { warning: None }
+        );
     }
 
     fn renew(store: &mut Memory, now: u64, node: Incarnation, beat: u64) -> StoreReply {
@@ -116,7 +119,7 @@ mod tests {
         assert_eq!(renew(&mut store, 28, A, 2), StoreReply::Done);
         assert_eq!(renew(&mut store, 43, A, 3), StoreReply::Lapsed);
         assert_eq!(renew(&mut store, 44, A, 3), StoreReply::Lapsed);
-        assert!(store.is_at_rest());
+        assert_eq!(store.members(at(44)), 0);
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl fmt::Debug for Incarnation {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum StoreRequest {
-    /// Take a lease. The reply is [`Joined`](StoreReply::Joined).
+    /// Take a lease. The reply is
+    /// [`Joined`](StoreReply::Joined).
     Join {
         /// The node.
         node: Incarnation,
@@ -99,7 +100,10 @@ pub enum StoreReply {
     /// It is done.
     Done,
     /// The node is a member. From now on it gets what others say.
-    Joined,
+    Joined {
+        /// Why the store is not safe: it may drop what it keeps.
+        warning: Option<String>,
+    },
     /// The node is no member any more.
     Lapsed,
 }

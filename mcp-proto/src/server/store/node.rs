@@ -224,7 +224,10 @@ impl ServerEnv {
             self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
         }
         match (then, result) {
-            (Then::Join, Ok(_)) => {
+            (Then::Join, Ok(reply)) => {
+                if let StoreReply::Joined { warning: Some(why) } = reply {
+                    self.diagnose(DiagnosticKind::UnsafeStore, &why);
+                }
                 self.is_confirmed(0);
                 self.say_next();
                 return true;
