@@ -161,6 +161,7 @@ impl fmt::Display for Diagnostic {
 /// | `issuer-unavailable` | `IssuerUnavailable` | an authorization server of a server that verifies tokens, which does not answer, or not as it should | requests with its tokens are answered with 503 while no keys are known |
 /// | `store-unreachable` | `StoreUnreachable` | a store that does not carry out a request of this server | tried again: until then the other nodes do not know what this one says |
 /// | `unsafe-store` | `UnsafeStore` | a store that may drop what servers keep in it | used as it is |
+/// | `record-corrupt` | `RecordCorrupt` | a record of another server in the store that this version cannot read | ignored: its session counts as unknown |
 /// | `node-lapsed` | `NodeLapsed` | a lease of this server that the store has not kept | joined the store as another node |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -231,6 +232,7 @@ pub enum DiagnosticKind {
     IssuerUnavailable,
     StoreUnreachable,
     UnsafeStore,
+    RecordCorrupt,
     NodeLapsed,
     SchemaMismatch,
     BadSchema,
@@ -325,6 +327,7 @@ impl DiagnosticKind {
                 ("store-unreachable", "tried again: until then the other nodes do not know what this one says")
             }
             Self::UnsafeStore => ("unsafe-store", "used as it is"),
+            Self::RecordCorrupt => ("record-corrupt", "ignored: its session counts as unknown"),
             Self::NodeLapsed => ("node-lapsed", "joined the store as another node"),
             Self::IssuerUnavailable => {
                 ("issuer-unavailable", "requests with its tokens are answered with 503 while no keys are known")

@@ -31,6 +31,7 @@ use super::keys::SessionRef;
 use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
 use super::session::{Session, SessionTerms};
+use super::store::SessionChange;
 use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
 use super::{ExchangeId, Life, Server, tasks};
 use crate::error::DiagnosticKind;
@@ -176,12 +177,14 @@ impl Server {
                 let (session, uri) = self.watched_uri(context.session, method, &parts.params)?;
                 if method == UNSUBSCRIBE {
                     self.wire.unwatch(session, &uri);
+                    self.wire.note_change(session, SessionChange::Unwatch(uri));
                 } else if self.shared.config.admit_watch {
                     let admitted =
                         self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, false))?;
                     return Ok(Legacy::Run(admitted));
                 } else {
                     self.wire.watch(session, &uri)?;
+                    self.wire.note_change(session, SessionChange::Watch(uri));
                 }
                 Ok(Legacy::Reply(Object::new()))
             }
@@ -250,6 +253,7 @@ impl Server {
             Ok(Message::Request(request)) => return Element::Request(request),
             Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
             Ok(Message::Response(response)) => match session {
+                Some(session) if self.forward_answer(None, session, &response) => {}
                 Some(session) => self.requests.on_response(&mut self.wire, session, response),
                 None => self.wire.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
             },

@@ -169,6 +169,12 @@ impl ServerEnv {
         self.unread.clear();
     }
 
+    /// Returns the id of the first request of the engine to a client. Servers that share a store
+    /// have different ones, so that an answer finds the server that has asked.
+    pub(super) fn first_question(&self) -> i64 {
+        self.node.as_ref().map_or(0, |node| i64::from(node.tag().0) << 32) + 1
+    }
+
     /// Emits an event of the application.
     pub(super) fn emit(&mut self, event: Event) {
         self.queue.push(Output::Event(event));

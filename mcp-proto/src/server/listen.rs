@@ -9,6 +9,7 @@ use super::keys::{ReplyTo, SessionRef, TaskKey};
 use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
+use super::store::SessionChange;
 use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
@@ -170,7 +171,11 @@ impl Listens {
     /// The client is initialized: it receives notifications of changes from now on.
     pub(super) fn session_is_ready(&mut self, wire: &mut Wire, session_ref: SessionRef) {
         let Some(session) = wire.session_mut(session_ref) else { return };
+        let was_ready = session.is_ready();
         session.set_ready();
+        if !was_ready {
+            wire.note_change(session_ref, SessionChange::Ready);
+        }
         if let SessionRef::Duplex(x) = session_ref {
             wire.env.watchers.insert(x);
         }

@@ -151,6 +151,7 @@ impl ServerCommands for Server {
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
         self.tell_tasks();
+        self.keep_changes();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -195,6 +196,7 @@ impl Server {
             Input::Tick => self.on_tick(),
         }
         self.tell_tasks();
+        self.keep_changes();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -452,7 +454,7 @@ impl Server {
                 ServerTimer::Expiry(x) => self.on_expiry(x),
                 ServerTimer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
                 ServerTimer::Sweep => self.on_sweep(),
-                ServerTimer::StoreReply => self.wire.env.on_store_timeout(),
+                ServerTimer::StoreReply => self.on_store_timeout(),
                 ServerTimer::StoreRenewal => self.wire.env.renew_lease(),
                 ServerTimer::StoreRetry => self.wire.env.retry_store(),
                 ServerTimer::Grace => self.on_grace(),

@@ -1,7 +1,14 @@
 //! The keys that servers share which answer for one another.
 
+use alloc::string::String;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use core::fmt;
 use hmac_sha256::HMAC;
+
+/// The random bytes of the id of a session, and those of its proof.
+const RANDOM: usize = 18;
+const PROOF: usize = 6;
 
 /// The keys that servers share which answer for one another. Unpredictable, secret, and used for
 /// nothing else.
@@ -59,8 +66,60 @@ impl StateKeys {
         }
     }
 
+    /// Returns the id of a session that servers share, from random bytes. It has a proof that a
+    /// server with these keys has made it.
+    pub(super) fn session_id(&self, random: &[u8; RANDOM]) -> String {
+        let mut id = [0; RANDOM + PROOF];
+        id[..RANDOM].copy_from_slice(random);
+        id[RANDOM..].copy_from_slice(&self.proof(KeyAge::Current, random));
+        URL_SAFE_NO_PAD.encode(id)
+    }
+
+    /// Returns whether a server with one of these keys has made the id of a session.
+    pub(super) fn has_made_session(&self, id: &str) -> bool {
+        let Some(bytes) = URL_SAFE_NO_PAD.decode(id).ok().filter(|bytes| bytes.len() == RANDOM + PROOF) else {
+            return false;
+        };
+        let (random, proof) = bytes.split_at(RANDOM);
+        // All bytes are compared, so that the time tells nothing.
+        let is_of = |age| self.proof(age, random).iter().zip(proof).fold(0, |all, (a, b)| all | (a ^ b)) == 0;
+        is_of(KeyAge::Current) || self.previous.is_some() && is_of(KeyAge::Previous)
+    }
+
+    fn proof(&self, age: KeyAge, random: &[u8]) -> [u8; PROOF] {
+        let [a, b, c, d, e, f, ..] = HMAC::mac(random, HMAC::mac("session ids", self.sealing(age)));
+        [a, b, c, d, e, f]
+    }
+
     /// Returns the key of the ids of web pages.
     pub(super) fn naming_pages(&self, age: KeyAge) -> [u8; 32] {
         HMAC::mac("elicitation ids", self.sealing(age))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_id_is_accepted_under_both_keys_and_no_other() {
+        let keys = |current: u8, previous: Option<u8>| StateKeys {
+            current: [current; 32],
+            previous: previous.map(|previous| [previous; 32]),
+        };
+        let id = keys(1, None).session_id(&[7; RANDOM]);
+        assert_eq!(id.len(), 32);
+        for (known, good) in [(keys(1, None), true), (keys(2, Some(1)), true), (keys(1, Some(2)), true)] {
+            assert_eq!(known.has_made_session(&id), good);
+        }
+        assert!(!keys(2, None).has_made_session(&id) && !keys(2, Some(3)).has_made_session(&id));
+        for at in 0..id.len() {
+            let mut other = id.clone().into_bytes();
+            other[at] = if other[at] == b'A' { b'B' } else { b'A' };
+            assert!(!keys(1, None).has_made_session(core::str::from_utf8(&other).unwrap()), "byte {at}");
+        }
+        for other in ["", "AA", &id[..31], &alloc::format!("{id}A"), "!"] {
+            assert!(!keys(1, None).has_made_session(other), "{other}");
+        }
     }
 }

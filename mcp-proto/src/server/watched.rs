@@ -96,6 +96,10 @@ impl WatchedResources {
         self.uris.len()
     }
 
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().map(|uri| &**uri)
+    }
+
     pub(super) fn contains(&self, uri: &str) -> bool {
         self.uris.contains(uri)
     }

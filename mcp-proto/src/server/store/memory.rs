@@ -1,19 +1,22 @@
 //! A store in memory: for several servers of one process, for tests and for simulations.
 
-use super::{Incarnation, NodeItem, StoreReply, StoreRequest};
-use crate::server::store::News;
+use super::{Incarnation, News, NodeItem, NodeTag, SessionDigest, StoreReply, StoreRequest};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::time::Duration;
 
 /// The number of news that a store keeps for nodes that have not read them.
 const NEWS: usize = 1000;
+/// The number of items that a node has not taken, and their bytes.
+const INBOX: (usize, usize) = (10_000, 64 << 20);
 
 /// A store in memory. It has no clock: each call names the time of the store, as a duration since
 /// any fixed moment. A clone is what the store was at that time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Memory {
-    members: BTreeMap<Incarnation, Member>,
+    members: BTreeMap<NodeTag, Member>,
+    sessions: BTreeMap<SessionDigest, Session>,
     news: VecDeque<(Incarnation, News)>,
     /// The number of news that there have been.
     last: u64,
@@ -21,11 +24,22 @@ pub struct Memory {
 
 #[derive(Clone, PartialEq, Debug)]
 struct Member {
+    node: Incarnation,
     /// The end of its lease.
     until: Duration,
     beat: u64,
     /// The number of news that it has read, or missed before it joined.
     read: u64,
+    inbox: Vec<NodeItem>,
+    inbox_bytes: usize,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Session {
+    /// When it ends.
+    until: Duration,
+    version: u64,
+    record: Bytes,
 }
 
 impl Memory {
@@ -37,14 +51,15 @@ impl Memory {
     /// Carries out a request.
     pub fn apply(&mut self, now: Duration, request: StoreRequest) -> StoreReply {
         self.members.retain(|_, member| member.until > now);
+        self.sessions.retain(|_, session| session.until > now);
         match request {
             StoreRequest::Join { node, lease } => {
-                let member = Member { until: now + lease, beat: 0, read: self.last };
+                let (until, read) = (now + lease, self.last);
                 // A join that is repeated changes nothing.
-                self.members.entry(node).or_insert(member);
-                StoreReply::Joined { warning: None }
+                let member = self.members.entry(node.tag()).or_insert_with(|| Member::new(node, until, read));
+                if member.node == node { StoreReply::Joined { warning: None } } else { StoreReply::Taken }
             }
-            StoreRequest::Renew { node, beat, lease } => match self.members.get_mut(&node) {
+            StoreRequest::Renew { node, beat, lease } => match self.member(node) {
                 Some(member) if member.beat == beat || member.beat + 1 == beat => {
                     (member.until, member.beat) = (now + lease, beat);
                     StoreReply::Done
@@ -52,9 +67,46 @@ impl Memory {
                 _ => StoreReply::Lapsed,
             },
             StoreRequest::Leave { node } => {
-                self.members.remove(&node);
+                if self.member(node).is_some() {
+                    self.members.remove(&node.tag());
+                }
                 StoreReply::Done
             }
+            StoreRequest::Open { session, record, ttl } => {
+                self.sessions.entry(session).or_insert(Session { until: now + ttl, version: 1, record });
+                StoreReply::Done
+            }
+            StoreRequest::Load { session, ttl } => match self.sessions.get_mut(&session) {
+                None => StoreReply::Missing,
+                Some(kept) => {
+                    kept.until = now + ttl;
+                    kept.reply()
+                }
+            },
+            StoreRequest::Change { session, version, record } => match self.sessions.get_mut(&session) {
+                None => StoreReply::Missing,
+                Some(kept) if kept.version == version => {
+                    (kept.version, kept.record) = (version + 1, record);
+                    StoreReply::Done
+                }
+                Some(kept) if kept.version == version + 1 && kept.record == record => StoreReply::Done,
+                Some(kept) => kept.reply(),
+            },
+            StoreRequest::Touch { session, ttl } => match self.sessions.get_mut(&session) {
+                None => StoreReply::Missing,
+                Some(kept) => {
+                    kept.until = now + ttl;
+                    StoreReply::Done
+                }
+            },
+            StoreRequest::Close { session } => {
+                self.sessions.remove(&session);
+                StoreReply::Done
+            }
+            StoreRequest::Send { node, item } => match self.members.get_mut(&node) {
+                None => StoreReply::NoNode,
+                Some(member) => member.put(item),
+            },
             StoreRequest::Publish { node, news } => {
                 self.news.push_back((node, news));
                 self.last += 1;
@@ -68,17 +120,52 @@ impl Memory {
 
     /// Takes what has arrived for a node. Nothing arrives for one that is no member.
     pub fn take_arrived(&mut self, now: Duration, node: Incarnation) -> Vec<NodeItem> {
-        let Some(member) = self.members.get_mut(&node).filter(|member| member.until > now) else { return Vec::new() };
-        let unread = usize::try_from(self.last - member.read).unwrap_or(usize::MAX);
-        member.read = self.last;
+        let last = self.last;
+        let Some(member) = self.member(node).filter(|member| member.until > now) else { return Vec::new() };
+        let own = core::mem::take(&mut member.inbox);
+        member.inbox_bytes = 0;
+        let before = core::mem::replace(&mut member.read, last);
+        let unread = usize::try_from(last - before).unwrap_or(usize::MAX);
         let missed = (unread > self.news.len()).then_some(NodeItem::Missed);
         let kept = self.news.iter().skip(self.news.len().saturating_sub(unread));
-        missed.into_iter().chain(kept.map(|(from, news)| NodeItem::News { from: *from, news: news.clone() })).collect()
+        let news = kept.map(|(from, news)| NodeItem::News { from: *from, news: news.clone() });
+        own.into_iter().chain(missed).chain(news).collect()
+    }
+
+    fn member(&mut self, node: Incarnation) -> Option<&mut Member> {
+        self.members.get_mut(&node.tag()).filter(|member| member.node == node)
+    }
+
+    /// Returns the number of sessions.
+    pub fn sessions(&self, now: Duration) -> usize {
+        self.sessions.values().filter(|session| session.until > now).count()
     }
 
     /// Returns the number of members.
     pub fn members(&self, now: Duration) -> usize {
         self.members.values().filter(|member| member.until > now).count()
+    }
+}
+
+impl Member {
+    const fn new(node: Incarnation, until: Duration, read: u64) -> Self {
+        Self { node, until, beat: 0, read, inbox: Vec::new(), inbox_bytes: 0 }
+    }
+
+    fn put(&mut self, item: NodeItem) -> StoreReply {
+        let bytes = self.inbox_bytes.saturating_add(item.size());
+        if self.inbox.len() >= INBOX.0 || bytes > INBOX.1 {
+            return StoreReply::Full;
+        }
+        self.inbox_bytes = bytes;
+        self.inbox.push(item);
+        StoreReply::Done
+    }
+}
+
+impl Session {
+    fn reply(&self) -> StoreReply {
+        StoreReply::Session { version: self.version, record: self.record.clone() }
     }
 }
 
@@ -159,5 +246,89 @@ mod tests {
         }
         let arrived = store.take_arrived(at(2), A);
         assert_eq!((arrived.len(), &arrived[0]), (NEWS + 1, &NodeItem::Missed));
+    }
+
+    #[test]
+    fn tag_belongs_to_one_member() {
+        let mut store = Memory::new();
+        let other = Incarnation({
+            let mut bytes = A.0;
+            bytes[15] = 9;
+            bytes
+        });
+        assert_eq!(A.tag(), other.tag());
+        assert!(B.tag() != A.tag() && Incarnation([0xff; 16]).tag().0 < 1 << 20);
+        join(&mut store, 0, A);
+        let taken = store.apply(at(1), StoreRequest::Join { node: other, lease: LEASE });
+        assert_eq!(taken, StoreReply::Taken);
+        assert_eq!(store.apply(at(1), StoreRequest::Leave { node: other }), StoreReply::Done);
+        assert_eq!(
+            (renew(&mut store, 2, other, 1), renew(&mut store, 2, A, 1)),
+            (StoreReply::Lapsed, StoreReply::Done)
+        );
+        join(&mut store, 20, other);
+    }
+
+    const SESSION: SessionDigest = SessionDigest([5; 32]);
+
+    fn session(store: &mut Memory, now: u64) -> StoreReply {
+        store.apply(at(now), StoreRequest::Load { session: SESSION, ttl: at(10) })
+    }
+
+    fn kept(version: u64, record: &'static str) -> StoreReply {
+        StoreReply::Session { version, record: record.into() }
+    }
+
+    #[test]
+    fn session_lives_as_long_as_it_is_touched() {
+        let mut store = Memory::new();
+        let open = |record: &'static str| StoreRequest::Open { session: SESSION, record: record.into(), ttl: at(10) };
+        let touch = StoreRequest::Touch { session: SESSION, ttl: at(10) };
+        assert_eq!(session(&mut store, 0), StoreReply::Missing);
+        assert_eq!(store.apply(at(0), open("a")), StoreReply::Done);
+        assert_eq!(store.apply(at(1), open("a")), StoreReply::Done);
+        assert_eq!(store.apply(at(9), touch.clone()), StoreReply::Done);
+        assert_eq!((session(&mut store, 18), session(&mut store, 28)), (kept(1, "a"), StoreReply::Missing));
+        assert_eq!(store.apply(at(28), touch), StoreReply::Missing);
+        assert_eq!(store.apply(at(29), open("b")), StoreReply::Done);
+        let close = StoreRequest::Close { session: SESSION };
+        assert_eq!(
+            (store.apply(at(30), close.clone()), store.apply(at(30), close)),
+            (StoreReply::Done, StoreReply::Done)
+        );
+        assert_eq!(session(&mut store, 30), StoreReply::Missing);
+    }
+
+    #[test]
+    fn record_is_replaced_only_in_the_version_that_was_read() {
+        let mut store = Memory::new();
+        let change =
+            |version, record: &'static str| StoreRequest::Change { session: SESSION, version, record: record.into() };
+        assert_eq!(store.apply(at(0), change(1, "b")), StoreReply::Missing);
+        store.apply(at(0), StoreRequest::Open { session: SESSION, record: "a".into(), ttl: at(10) });
+        assert_eq!(store.apply(at(1), change(1, "b")), StoreReply::Done);
+        assert_eq!(store.apply(at(1), change(1, "b")), StoreReply::Done, "its reply was lost");
+        assert_eq!(store.apply(at(1), change(1, "c")), kept(2, "b"), "of another node");
+        assert_eq!(store.apply(at(1), change(2, "c")), StoreReply::Done);
+        assert_eq!(session(&mut store, 1), kept(3, "c"));
+    }
+
+    #[test]
+    fn items_reach_one_member_and_are_bounded() {
+        let mut store = Memory::new();
+        join(&mut store, 0, A);
+        let item = |bytes: usize| NodeItem::Answer { session: SESSION, message: vec![b' '; bytes].into() };
+        let send = |store: &mut Memory, node: Incarnation, item| {
+            store.apply(at(1), StoreRequest::Send { node: node.tag(), item })
+        };
+        assert_eq!(send(&mut store, B, item(1)), StoreReply::NoNode);
+        assert_eq!(send(&mut store, A, item(1)), StoreReply::Done);
+        assert_eq!(send(&mut store, A, item(INBOX.1)), StoreReply::Full);
+        assert_eq!(store.take_arrived(at(1), A), [item(1)]);
+        assert_eq!(store.take_arrived(at(1), A), []);
+        for _ in 0..INBOX.0 {
+            assert_eq!(send(&mut store, A, item(1)), StoreReply::Done);
+        }
+        assert_eq!(send(&mut store, A, item(1)), StoreReply::Full);
     }
 }

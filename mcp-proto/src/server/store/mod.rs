@@ -10,6 +10,10 @@
 //! | [`revoke`](super::ServerCommands::revoke) | end everything of the principal |
 //! | [`elicited`](super::ServerCommands::elicited) | the node whose client was asked to open the page notifies it |
 //!
+//! A legacy session over HTTP has no home: its record is in the store, and a request of it runs at
+//! the node where it arrives. The client may answer a question of one node at another, and end the
+//! session at any. A stream can be resumed only at the node that runs its request.
+//!
 //! A node is a member of the store for as long as its lease lasts, in the time of the store. It
 //! renews the lease every [`node_renewal`](crate::limits::ServerLimits::node_renewal). A node whose
 //! lease has lapsed never gets it back: it joins as another node.
@@ -20,15 +24,19 @@
 mod memory;
 mod news;
 mod node;
+mod record;
+mod replies;
 
 pub use memory::Memory;
 pub use news::News;
 
-pub(super) use node::Node;
+pub(super) use node::{Node, Then};
+pub(super) use record::{SessionChange, SessionRecord};
 
 use crate::exchange::Closed;
 use crate::rpc::DecodeError;
 use alloc::string::String;
+use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
@@ -39,6 +47,44 @@ pub struct StoreToken(pub u64);
 /// A node between two joins: 16 random bytes. A node that joins again is another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub [u8; 16]);
+
+impl Incarnation {
+    /// Returns the number by which other nodes reach this one: 20 of its bits. No two members of a
+    /// store have the same.
+    pub const fn tag(self) -> NodeTag {
+        let [a, b, c, ..] = self.0;
+        NodeTag(u32::from_be_bytes([0, a, b, c]) >> 4)
+    }
+}
+
+/// The number of a node among the members of a store, below 2^20.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeTag(pub u32);
+
+impl fmt::Display for NodeTag {
+    /// Writes 5 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:05x}", self.0)
+    }
+}
+
+/// The SHA-256 of the id of a session, by which a store finds the session. Who reads the store
+/// learns no id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionDigest(pub [u8; 32]);
+
+impl fmt::Display for SessionDigest {
+    /// Writes 64 hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for SessionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SessionDigest({self})")
+    }
+}
 
 impl fmt::Display for Incarnation {
     /// Writes 32 hexadecimal digits.
@@ -58,8 +104,8 @@ impl fmt::Debug for Incarnation {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum StoreRequest {
-    /// Take a lease. The reply is
-    /// [`Joined`](StoreReply::Joined).
+    /// Take a lease. The reply is [`Joined`](StoreReply::Joined), or [`Taken`](StoreReply::Taken)
+    /// if another member has the same [tag](Incarnation::tag).
     Join {
         /// The node.
         node: Incarnation,
@@ -83,6 +129,57 @@ pub enum StoreRequest {
         /// The node.
         node: Incarnation,
     },
+    /// Keep a new session for this time. The reply is [`Done`](StoreReply::Done).
+    Open {
+        /// The session.
+        session: SessionDigest,
+        /// What is kept of it. Its version is 1.
+        record: Bytes,
+        /// The time after which it ends, unless it is kept for longer.
+        ttl: Duration,
+    },
+    /// Return what is kept of a session, and keep it for this time from now on. The reply is
+    /// [`Session`](StoreReply::Session) or [`Missing`](StoreReply::Missing).
+    Load {
+        /// The session.
+        session: SessionDigest,
+        /// The time after which it ends.
+        ttl: Duration,
+    },
+    /// Replace what is kept of a session, if it has this version, which then grows by one. The
+    /// reply is [`Done`](StoreReply::Done), also if exactly this was done before;
+    /// [`Session`](StoreReply::Session) with what is kept under another version; or
+    /// [`Missing`](StoreReply::Missing).
+    Change {
+        /// The session.
+        session: SessionDigest,
+        /// The version that is replaced.
+        version: u64,
+        /// What is kept of it from now on.
+        record: Bytes,
+    },
+    /// Keep a session for this time from now on. The reply is [`Done`](StoreReply::Done) or
+    /// [`Missing`](StoreReply::Missing).
+    Touch {
+        /// The session.
+        session: SessionDigest,
+        /// The time after which it ends.
+        ttl: Duration,
+    },
+    /// Drop a session. The reply is [`Done`](StoreReply::Done), also if there is none.
+    Close {
+        /// The session.
+        session: SessionDigest,
+    },
+    /// Deliver this to one node. The reply is [`Done`](StoreReply::Done), or
+    /// [`NoNode`](StoreReply::NoNode), or [`Full`](StoreReply::Full) if that node has not taken
+    /// 10,000 items, or 64 MiB of them.
+    Send {
+        /// The node.
+        node: NodeTag,
+        /// What it gets.
+        item: NodeItem,
+    },
     /// Tell this to all other nodes: each of them gets it as [`NodeItem::News`]. The reply is
     /// [`Done`](StoreReply::Done).
     Publish {
@@ -104,8 +201,23 @@ pub enum StoreReply {
         /// Why the store is not safe: it may drop what it keeps.
         warning: Option<String>,
     },
+    /// Another member has the tag of the node.
+    Taken,
     /// The node is no member any more.
     Lapsed,
+    /// What is kept of a session.
+    Session {
+        /// Counts its changes.
+        version: u64,
+        /// What is kept.
+        record: Bytes,
+    },
+    /// There is no such session.
+    Missing,
+    /// There is no such node.
+    NoNode,
+    /// The node has too much that it has not taken.
+    Full,
 }
 
 /// Why a [`StoreRequest`] was not carried out, or perhaps was not.
@@ -141,6 +253,16 @@ impl From<DecodeError> for StoreError {
     }
 }
 
+impl NodeItem {
+    /// Returns its size, in bytes, as a store counts it.
+    fn size(&self) -> usize {
+        match self {
+            Self::Answer { message, .. } => message.len(),
+            Self::News { .. } | Self::Missed => 0,
+        }
+    }
+}
+
 /// What arrives at a node from the others, at least once, and what one node says in its order.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -151,6 +273,14 @@ pub enum NodeItem {
         from: Incarnation,
         /// What it says.
         news: News,
+    },
+    /// The client of a session has answered a question of this node at another one. The message is a
+    /// response of JSON-RPC.
+    Answer {
+        /// The session.
+        session: SessionDigest,
+        /// The message.
+        message: Bytes,
     },
     /// News were lost: the store keeps a bounded number of them, and this node was away for too
     /// long. It takes everything that its clients watch as changed.

@@ -2,14 +2,19 @@
 
 use crate::input::{Change, Principal};
 use crate::rpc::{DecodeError, Object, RawJson};
+use crate::server::store::SessionDigest;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// What a node says to all others.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum News {
+    /// This session has ended.
+    Closed(SessionDigest),
+    /// What is kept of this session has changed.
+    Session(SessionDigest),
     /// The access of this principal ends.
     Revoked(Principal),
     /// The web page of this elicitation is complete.
@@ -28,12 +33,14 @@ impl News {
     /// object.
     pub fn encode(&self) -> Vec<u8> {
         let (kind, value) = match self {
-            Self::Revoked(principal) => ("revoked", Some(&*principal.0)),
-            Self::Elicited(id) => ("elicited", Some(id.as_str())),
+            Self::Closed(session) => ("closed", Some(session.to_string())),
+            Self::Session(session) => ("session", Some(session.to_string())),
+            Self::Revoked(principal) => ("revoked", Some(principal.as_str().to_string())),
+            Self::Elicited(id) => ("elicited", Some(id.clone())),
             Self::Changed(Change::Tools) => ("tools", None),
             Self::Changed(Change::Prompts) => ("prompts", None),
             Self::Changed(Change::Resources) => ("resources", None),
-            Self::Changed(Change::Resource(uri)) => ("resource", Some(uri.as_str())),
+            Self::Changed(Change::Resource(uri)) => ("resource", Some(uri.clone())),
             Self::ChangedAll => ("all", None),
         };
         Object::new().with("format", FORMAT).with("kind", kind).with_opt("value", value).to_json().as_bytes().to_vec()
@@ -52,6 +59,8 @@ impl News {
         }
         let value = || object.required::<String>("value");
         Ok(match object.required::<String>("kind")?.as_str() {
+            "closed" => Self::Closed(digest(&value()?)?),
+            "session" => Self::Session(digest(&value()?)?),
             "revoked" => Self::Revoked(Principal(value()?.into())),
             "elicited" => Self::Elicited(value()?),
             "tools" => Self::Changed(Change::Tools),
@@ -64,6 +73,15 @@ impl News {
     }
 }
 
+/// Reads the hexadecimal digits of a digest.
+pub(super) fn digest(text: &str) -> Result<SessionDigest, DecodeError> {
+    let bad = || DecodeError::new("a session is not 64 hexadecimal digits");
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let pair = |pair: &[u8; 2]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Vec<u8> = pairs.iter().map(pair).collect::<Option<_>>().filter(|_| rest.is_empty()).ok_or_else(bad)?;
+    bytes.try_into().map(SessionDigest).map_err(|_| bad())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +90,8 @@ mod tests {
     #[test]
     fn news_are_read_as_they_were_written() {
         let all = [
+            News::Closed(SessionDigest([0xa7; 32])),
+            News::Session(SessionDigest([7; 32])),
             News::Revoked(Principal("ada \"x\"".into())),
             News::Elicited("e-1".into()),
             News::Changed(Change::Tools),
@@ -87,13 +107,14 @@ mod tests {
 
     #[test]
     fn other_bytes_are_refused() {
-        let bad: [&[u8]; 6] = [
+        let bad: [&[u8]; 7] = [
             b"",
             b"[]",
             br#"{"kind":"tools"}"#,
             br#"{"format":2,"kind":"tools"}"#,
             br#"{"format":1,"kind":"resource"}"#,
             br#"{"format":1,"kind":"tool"}"#,
+            br#"{"format":1,"kind":"closed","value":"a7"}"#,
         ];
         for bytes in bad {
             assert!(News::decode(bytes.to_vec()).is_err(), "{:?}", String::from_utf8_lossy(bytes));

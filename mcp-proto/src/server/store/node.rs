@@ -1,18 +1,19 @@
 //! This server as a node of a store: its lease, what it has said and the store has not got yet, and
 //! its requests without a reply.
 
-use super::{Incarnation, News, NodeItem, StoreError, StoreReply, StoreRequest, StoreToken};
+use super::{Incarnation, News, NodeTag, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken};
 use crate::error::DiagnosticKind;
-use crate::input::{Change, Principal};
+use crate::exchange::ExchangeId;
+use crate::input::{Change, SessionKey};
 use crate::seed::Seed;
+use crate::server::Event;
 use crate::server::env::ServerEnv;
 use crate::server::keys::ServerTimer;
-use crate::server::{Event, Server};
 use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
-use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The time after a failure until the next request to the store.
@@ -25,27 +26,31 @@ const OVERHEAD: usize = 64;
 #[derive(Debug)]
 pub(in crate::server) struct Node {
     seed: Seed,
-    own: Incarnation,
+    pub(super) own: Incarnation,
     is_member: bool,
     /// The number of the last renewal that the store has confirmed.
     beat: u64,
     last_token: u64,
     /// The requests without a reply, the oldest first.
     pending: BTreeMap<StoreToken, PendingRequest>,
+    /// The HTTP requests that wait for a session.
+    pub(in crate::server) loading: BTreeMap<SessionDigest, Vec<ExchangeId>>,
+    /// The sessions with changes that the store does not have.
+    pub(in crate::server) changed: BTreeSet<SessionKey>,
     /// What the store has not got yet. The most important first, and nothing twice.
     unsaid: BTreeSet<News>,
     unsaid_bytes: usize,
     health: Health,
     requests: u64,
     failures: u64,
-    arrived: u64,
+    pub(super) arrived: u64,
 }
 
 /// Whether the store carries out requests, as far as this node knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Health {
     Good,
-    /// A request has failed. Nothing is sent for a time.
+    /// A request has failed. Nothing is sent for a time that can wait.
     Failed,
     /// It is tried again.
     Trying,
@@ -59,10 +64,22 @@ struct PendingRequest {
 
 /// What a reply is for.
 #[derive(Debug)]
-enum Then {
+pub(in crate::server) enum Then {
     Join,
     Renew(u64),
     Publish(News),
+    /// The response to `initialize` waits for it.
+    Open(SessionKey, ExchangeId),
+    /// What waits for it is in [`Node::loading`].
+    Load(SessionDigest),
+    Change(SessionKey),
+    Touch(SessionKey),
+    /// The response to DELETE waits for it.
+    Close(SessionKey, ExchangeId),
+    /// The response to a POST waits for it.
+    Send(ExchangeId),
+    /// Nothing waits for it.
+    Nothing,
 }
 
 impl Node {
@@ -75,6 +92,8 @@ impl Node {
             beat: 0,
             last_token: 0,
             pending: BTreeMap::new(),
+            loading: BTreeMap::new(),
+            changed: BTreeSet::new(),
             unsaid: BTreeSet::new(),
             unsaid_bytes: 0,
             health: Health::Good,
@@ -82,6 +101,16 @@ impl Node {
             failures: 0,
             arrived: 0,
         }
+    }
+
+    /// Returns the number by which other nodes reach this one.
+    pub(in crate::server) const fn tag(&self) -> NodeTag {
+        self.own.tag()
+    }
+
+    /// Returns whether something may be sent that can wait.
+    pub(in crate::server) fn may_send(&self) -> bool {
+        self.health != Health::Failed
     }
 
     fn stats(&self) -> StoreStats {
@@ -108,12 +137,11 @@ impl Node {
         if self.unsaid.contains(&news) {
             return true;
         }
-        if is_full(self, &news) || self.unsaid.contains(&News::ChangedAll) && matches!(news, News::Changed(_)) {
-            let is_change = matches!(news, News::Changed(_) | News::ChangedAll);
-            self.unsaid.retain(|news| !matches!(news, News::Changed(_)));
+        if is_full(self, &news) || self.unsaid.contains(&News::ChangedAll) && is_change(&news) {
+            self.unsaid.retain(|news| !is_change(news));
             self.unsaid.insert(News::ChangedAll);
             self.unsaid_bytes = self.unsaid.iter().map(size).sum();
-            if is_change {
+            if is_change(&news) {
                 return true;
             }
             if is_full(self, &news) {
@@ -133,13 +161,21 @@ impl Node {
     }
 }
 
+/// Returns whether [`News::ChangedAll`] contains these news.
+const fn is_change(news: &News) -> bool {
+    matches!(news, News::Changed(_) | News::Session(_) | News::ChangedAll)
+}
+
 /// Returns the memory of news, in bytes, as estimated.
 fn size(news: &News) -> usize {
     let text = match news {
         News::Revoked(principal) => principal.0.len(),
         News::Elicited(id) => id.len(),
         News::Changed(Change::Resource(uri)) => uri.len(),
-        News::Changed(Change::Tools | Change::Prompts | Change::Resources) | News::ChangedAll => 0,
+        News::Changed(Change::Tools | Change::Prompts | Change::Resources)
+        | News::ChangedAll
+        | News::Closed(_)
+        | News::Session(_) => 0,
     };
     text + OVERHEAD
 }
@@ -168,9 +204,9 @@ impl ServerEnv {
 
     /// Sends what is to be said next, unless something was sent and has no reply, or the store has
     /// just failed.
-    fn say_next(&mut self) {
+    pub(super) fn say_next(&mut self) {
         let Some(node) = &mut self.node else { return };
-        if node.health == Health::Failed || node.waits_for(|then| matches!(then, Then::Publish(_))) {
+        if !node.may_send() || node.waits_for(|then| matches!(then, Then::Publish(_))) {
             return;
         }
         let own = node.own;
@@ -179,15 +215,23 @@ impl ServerEnv {
         }
     }
 
-    fn ask_store(&mut self, request: StoreRequest, then: Then) {
-        let until = self.now + self.config.limits.server.store_timeout;
-        let Some(node) = &mut self.node else { return };
+    /// Asks the store for something. Returns false if too many requests have no reply.
+    pub(in crate::server) fn ask_store(&mut self, request: StoreRequest, then: Then) -> bool {
+        let limits = &self.config.limits.server;
+        let (until, max) = (self.now + limits.store_timeout, limits.max_store_requests);
+        let Some(node) = &mut self.node else { return false };
+        // The lease and the news are few, and needed.
+        let is_own = matches!(then, Then::Join | Then::Renew(_) | Then::Publish(_));
+        if !is_own && node.pending.len() >= max {
+            return false;
+        }
         node.last_token += 1;
         node.requests += 1;
         let token = StoreToken(node.last_token);
         node.pending.insert(token, PendingRequest { until, then });
         self.emit(Event::Store(token, request));
         self.arm_store();
+        true
     }
 
     /// Sets the timer for the oldest request without a reply.
@@ -196,22 +240,17 @@ impl ServerEnv {
         self.timers.set(ServerTimer::StoreReply, oldest);
     }
 
-    /// The oldest requests have got no reply in time.
-    pub(in crate::server) fn on_store_timeout(&mut self) {
-        while let Some(node) = &self.node
-            && let Some((token, _)) = node.pending.iter().next().filter(|(_, pending)| pending.until <= self.now)
-        {
-            let token = *token;
-            self.note_reply(token, Err(StoreError::Timeout));
-        }
+    /// Returns the oldest request that has got no reply in time.
+    pub(super) fn overdue(&self) -> Option<StoreToken> {
+        let (token, pending) = self.node.as_ref()?.pending.iter().next()?;
+        (pending.until <= self.now).then_some(*token)
     }
 
-    /// The store has carried out a request, or has not. Does nothing for a request whose time is
-    /// over. Returns whether this server hears from now on what others say.
-    fn note_reply(&mut self, token: StoreToken, result: Result<StoreReply, StoreError>) -> bool {
-        let Some(node) = &mut self.node else { return false };
-        let Some(PendingRequest { then, .. }) = node.pending.remove(&token) else { return false };
-        let failure = result.as_ref().err().map(|why| format!("{why}"));
+    /// A request has a result. Returns what it is for, and `None` if its time is over.
+    pub(super) fn settle(&mut self, token: StoreToken, result: &Result<StoreReply, StoreError>) -> Option<Then> {
+        let node = self.node.as_mut()?;
+        let PendingRequest { then, .. } = node.pending.remove(&token)?;
+        let failure = result.as_ref().err();
         let after = if failure.is_some() { Health::Failed } else { Health::Good };
         let before = core::mem::replace(&mut node.health, after);
         node.failures += u64::from(failure.is_some());
@@ -219,31 +258,34 @@ impl ServerEnv {
         if let Some(why) = failure {
             // One for each time of failure: the state, and not each request, is worth a line.
             if before == Health::Good {
-                self.diagnose(DiagnosticKind::StoreUnreachable, &why);
+                self.diagnose(DiagnosticKind::StoreUnreachable, &format!("{why}"));
             }
             self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
         }
-        match (then, result) {
-            (Then::Join, Ok(reply)) => {
-                if let StoreReply::Joined { warning: Some(why) } = reply {
-                    self.diagnose(DiagnosticKind::UnsafeStore, &why);
-                }
+        Some(then)
+    }
+
+    /// The store has replied to this join. Returns whether this server is a member.
+    pub(super) fn has_joined(&mut self, reply: StoreReply) -> bool {
+        match reply {
+            StoreReply::Taken => self.join_store(),
+            StoreReply::Joined { warning } => {
+                warning.into_iter().for_each(|why| self.diagnose(DiagnosticKind::UnsafeStore, &why));
                 self.is_confirmed(0);
-                self.say_next();
                 return true;
             }
-            (Then::Renew(beat), Ok(StoreReply::Done)) => self.is_confirmed(beat),
-            (Then::Renew(_), Ok(_)) => {
-                self.diagnose(DiagnosticKind::NodeLapsed, "the store has not kept the lease of this server");
-                self.join_store();
-            }
-            (Then::Publish(_), Ok(_)) => {}
-            (Then::Publish(news), Err(_)) => self.say(news),
-            // The retry joins or renews.
-            (Then::Join | Then::Renew(_), Err(_)) => {}
+            _ => self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY)),
         }
-        self.say_next();
         false
+    }
+
+    /// The store has replied to this renewal.
+    pub(super) fn has_renewed(&mut self, beat: u64, reply: &StoreReply) {
+        if *reply == StoreReply::Done {
+            return self.is_confirmed(beat);
+        }
+        self.diagnose(DiagnosticKind::NodeLapsed, "the store has not kept the lease of this server");
+        self.join_store();
     }
 
     /// The store has confirmed that this server is a member.
@@ -282,7 +324,7 @@ impl ServerEnv {
         let unanswered = core::mem::take(&mut node.pending);
         let unanswered = unanswered.into_values().filter_map(|pending| match pending.then {
             Then::Publish(news) => Some(news),
-            Then::Join | Then::Renew(_) => None,
+            _ => None,
         });
         let own = node.own;
         let rest = unanswered.chain(node.unsaid).map(|news| StoreRequest::Publish { node: own, news });
@@ -294,54 +336,5 @@ impl ServerEnv {
     /// Returns what a store has done for this server. Zero without one.
     pub(in crate::server) fn store_stats(&self) -> StoreStats {
         self.node.as_ref().map(|node| node.stats()).unwrap_or_default()
-    }
-}
-
-impl Server {
-    /// The store has carried out a request, or has not.
-    pub(in crate::server) fn on_stored(&mut self, token: StoreToken, result: Result<StoreReply, StoreError>) {
-        if self.wire.env.note_reply(token, result) {
-            // What others have said before is not known here.
-            self.listens.publish_all(&mut self.wire);
-        }
-    }
-
-    /// Handles what another node says.
-    pub(in crate::server) fn on_arrived(&mut self, item: NodeItem) {
-        let Some(node) = &mut self.wire.env.node else { return };
-        let news = match item {
-            NodeItem::News { from, .. } if from == node.own => return,
-            NodeItem::News { news, .. } => news,
-            NodeItem::Missed => News::ChangedAll,
-        };
-        node.arrived += 1;
-        match news {
-            News::Revoked(principal) => self.end_access(&principal),
-            News::Elicited(id) => drop(self.requests.on_elicited(&mut self.wire, &id)),
-            News::Changed(change) => drop(self.listens.publish(&mut self.wire, change)),
-            News::ChangedAll => self.listens.publish_all(&mut self.wire),
-        }
-    }
-
-    /// The application says that something has changed.
-    pub(in crate::server) fn on_publish(&mut self, change: Change) {
-        if self.listens.publish(&mut self.wire, change.clone()) {
-            self.wire.env.say(News::Changed(change));
-        }
-    }
-
-    /// The application says that a page is complete. Without one here, another node has it.
-    pub(in crate::server) fn on_page_complete(&mut self, id: String) {
-        if !self.requests.on_elicited(&mut self.wire, &id) {
-            self.wire.env.say(News::Elicited(id));
-        }
-    }
-
-    /// The application ends the access of a principal.
-    pub(in crate::server) fn on_revoke(&mut self, principal: &Principal) {
-        if !self.is_terminated() {
-            self.end_access(principal);
-            self.wire.env.say(News::Revoked(principal.clone()));
-        }
     }
 }

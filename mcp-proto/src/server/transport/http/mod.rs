@@ -18,6 +18,7 @@ mod legacy;
 mod modern;
 mod respond;
 mod sessions;
+mod shared;
 mod sse;
 mod streams;
 mod tool_stream;
@@ -26,6 +27,7 @@ mod web_socket;
 pub(in crate::server) use exchange::Http;
 pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
+use shared::SharedSession;
 pub(in crate::server) use streams::ResponseStream;
 
 use super::Binding;
@@ -140,7 +142,10 @@ impl Server {
         let Some(http) = self.wire.env.http(x) else { return };
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
-                ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => false,
+                ResponseStage::Admitting { .. }
+                | ResponseStage::Reading
+                | ResponseStage::Answering
+                | ResponseStage::Storing(_) => false,
                 ResponseStage::Carrying(stream) => self.wire.http.stream(stream).is_some_and(ResponseStream::has_begun),
                 ResponseStage::Written(_) => true,
             };
@@ -157,12 +162,15 @@ impl Server {
                 // The end of the body follows.
                 http.stage = ResponseStage::Answering;
                 let (head, accepts) = (http.head.clone(), http.accepts);
-                self.http_request(x, &head, accepts, item);
+                if let Some(item) = self.await_session(x, &head, item) {
+                    self.http_request(x, &head, accepts, item);
+                }
             }
             ResponseStage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
             // The end of the body, and anything that a client appends to it.
             ResponseStage::Admitting { .. }
             | ResponseStage::Answering
+            | ResponseStage::Storing(_)
             | ResponseStage::Carrying(_)
             | ResponseStage::Written(_) => {}
         }
@@ -180,7 +188,8 @@ impl Server {
                 let stream = *stream;
                 self.wire.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
-            Some(ResponseStage::Written(_)) | None => true,
+            // It may read the response when the store has replied.
+            Some(ResponseStage::Written(_) | ResponseStage::Storing(_)) | None => true,
             Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => false,
         };
         if !stays {
@@ -266,6 +275,7 @@ impl HttpState {
                 ResponseStage::Admitting { .. }
                 | ResponseStage::Reading
                 | ResponseStage::Answering
+                | ResponseStage::Storing(_)
                 | ResponseStage::Written(_),
             ) => return,
         };

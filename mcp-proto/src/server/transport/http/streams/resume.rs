@@ -9,6 +9,7 @@ use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ReplyTo, ServerTimer, SessionRef, StreamKey};
 use crate::server::response::ErrorReply;
+use crate::server::store::SessionChange;
 use crate::server::transport::http::ResponseStage;
 use crate::server::transport::http::history::{event_id, number_in};
 use crate::server::transport::http::legacy::bad_request;
@@ -43,8 +44,11 @@ impl Server {
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.wire.http.own_stream_of(session, version);
         // A client that listens is initialized, even if its notification was lost.
-        if let Some(session) = self.wire.session_mut(SessionRef::Http(session)) {
-            session.set_ready();
+        if let Some(session_entry) = self.wire.session_mut(SessionRef::Http(session))
+            && !session_entry.is_ready()
+        {
+            session_entry.set_ready();
+            self.wire.note_change(SessionRef::Http(session), SessionChange::Ready);
         }
         self.wire.http.check_streams(&self.wire.env, x, key)?;
         let said = self.wire.http.streams.get(&key).and_then(|stream| stream.said);

@@ -1,0 +1,94 @@
+//! What a server does with the results of its requests, and with what other nodes say.
+
+use super::node::Then;
+use super::{News, NodeItem, StoreError, StoreReply, StoreToken};
+use crate::input::{Change, Principal};
+use crate::server::{Server, SessionEnd};
+use alloc::string::String;
+
+impl Server {
+    /// The store has carried out a request, or has not. Does nothing for a request whose time is
+    /// over.
+    pub(in crate::server) fn on_stored(&mut self, token: StoreToken, result: Result<StoreReply, StoreError>) {
+        let Some(then) = self.wire.env.settle(token, &result) else { return };
+        match (then, result) {
+            (Then::Join, Ok(reply)) => {
+                if self.wire.env.has_joined(reply) {
+                    // What others have said before is not known here.
+                    self.take_all_as_changed();
+                }
+            }
+            (Then::Renew(beat), Ok(reply)) => self.wire.env.has_renewed(beat, &reply),
+            (Then::Publish(news), Err(_)) => self.wire.env.say(news),
+            // The retry joins or renews.
+            (Then::Join | Then::Renew(_), Err(_)) | (Then::Publish(_), Ok(_)) | (Then::Nothing, _) => {}
+            (Then::Open(session, x), result) => self.session_is_kept(session, x, result.is_ok()),
+            (Then::Load(session), result) => self.session_is_loaded(session, result),
+            (Then::Change(session), result) => self.session_is_changed(session, result),
+            (Then::Touch(session), Ok(StoreReply::Missing)) => self.end_session(session, SessionEnd::Idle),
+            (Then::Touch(_), _) => {}
+            (Then::Close(session, x), result) => self.session_is_dropped(session, x, result.is_ok()),
+            (Then::Send(x), result) => self.answer_is_sent(x, result),
+        }
+        self.wire.env.say_next();
+    }
+
+    /// The oldest requests have got no reply in time.
+    pub(in crate::server) fn on_store_timeout(&mut self) {
+        while let Some(token) = self.wire.env.overdue() {
+            self.on_stored(token, Err(StoreError::Timeout));
+        }
+    }
+
+    /// Handles what another node says.
+    pub(in crate::server) fn on_arrived(&mut self, item: NodeItem) {
+        let Some(node) = &mut self.wire.env.node else { return };
+        if matches!(&item, NodeItem::News { from, .. } if *from == node.own) {
+            return;
+        }
+        node.arrived += 1;
+        match item {
+            NodeItem::News { news: News::Closed(session), .. } => {
+                if let Some(key) = self.wire.http.session_of_digest(session) {
+                    self.end_session(key, SessionEnd::Deleted);
+                }
+            }
+            NodeItem::News { news: News::Session(session), .. } => self.session_is_outdated(session),
+            NodeItem::News { news: News::Revoked(principal), .. } => self.end_access(&principal),
+            NodeItem::News { news: News::Elicited(id), .. } => drop(self.requests.on_elicited(&mut self.wire, &id)),
+            NodeItem::News { news: News::Changed(change), .. } => drop(self.listens.publish(&mut self.wire, change)),
+            NodeItem::News { news: News::ChangedAll, .. } | NodeItem::Missed => self.take_all_as_changed(),
+            NodeItem::Answer { session, message } => self.on_forwarded_answer(session, message),
+        }
+    }
+
+    /// Anything may have changed: what clients watch, and what is kept of sessions.
+    fn take_all_as_changed(&mut self) {
+        self.listens.publish_all(&mut self.wire);
+        for session in self.wire.http.shared_sessions() {
+            self.session_is_outdated(session);
+        }
+    }
+
+    /// The application says that something has changed.
+    pub(in crate::server) fn on_publish(&mut self, change: Change) {
+        if self.listens.publish(&mut self.wire, change.clone()) {
+            self.wire.env.say(News::Changed(change));
+        }
+    }
+
+    /// The application says that a page is complete. Without one here, another node has it.
+    pub(in crate::server) fn on_page_complete(&mut self, id: String) {
+        if !self.requests.on_elicited(&mut self.wire, &id) {
+            self.wire.env.say(News::Elicited(id));
+        }
+    }
+
+    /// The application ends the access of a principal.
+    pub(in crate::server) fn on_revoke(&mut self, principal: &Principal) {
+        if !self.is_terminated() {
+            self.end_access(principal);
+            self.wire.env.say(News::Revoked(principal.clone()));
+        }
+    }
+}
