@@ -37,7 +37,7 @@ use super::{ExchangeId, Life, Server, tasks};
 use crate::error::DiagnosticKind;
 use crate::input::Watch;
 use crate::model::tasks::undeclared;
-use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
+use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, RawJson, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::format;
 
@@ -278,6 +278,7 @@ impl Server {
                     self.listens.session_is_ready(&mut self.wire, session);
                 }
             }
+            "notifications/cancelled" if self.is_cancelled_elsewhere(session, params.as_ref()) => {}
             "notifications/cancelled" => match self.requests.find_cancelled(&mut self.wire, session, params.as_ref()) {
                 Some(key) if self.listens.forget(&mut self.wire, key) => {}
                 Some(key) => self.requests.cancel(&mut self.wire, key, true),
@@ -287,6 +288,17 @@ impl Server {
             "notifications/progress" => self.wire.env.diagnose(DiagnosticKind::UnknownProgress, ""),
             _ => self.wire.env.queue.notification(exchange, method, params.as_ref()),
         }
+    }
+}
+
+impl Server {
+    /// Returns whether a cancellation names a request that another server may run, and passes it
+    /// on.
+    fn is_cancelled_elsewhere(&mut self, session: Option<SessionRef>, params: Option<&RawJson>) -> bool {
+        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
+        let Some(id) = id.filter(|id| id.size() <= self.shared.config.limits.frame.max_id) else { return false };
+        let is_here = session.and_then(|session| self.wire.session(session)).is_some_and(|here| here.has_used(&id));
+        !is_here && self.cancel_elsewhere(session, &id)
     }
 }
 

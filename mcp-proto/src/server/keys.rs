@@ -74,6 +74,8 @@ pub(super) enum ServerTimer {
     StoreRenewal,
     /// The store has failed, and is tried again.
     StoreRetry,
+    /// The next look at the streams of other servers.
+    Tails,
     /// The end of the grace period of a shutdown.
     Grace,
 }

@@ -364,6 +364,7 @@ impl Server {
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.wire.env.close(x) else { return };
+        self.wire.http.tails.remove(&x);
         if let Some(duplex) = exchange.binding.duplex() {
             self.requests.leave_pages(&mut self.wire.env, SessionRef::Duplex(x));
             self.wire.http.forget_sse(&mut self.wire.env, duplex);
@@ -456,7 +457,11 @@ impl Server {
                 ServerTimer::Sweep => self.on_sweep(),
                 ServerTimer::StoreReply => self.on_store_timeout(),
                 ServerTimer::StoreRenewal => self.wire.env.renew_lease(),
-                ServerTimer::StoreRetry => self.wire.env.retry_store(),
+                ServerTimer::StoreRetry => {
+                    self.wire.env.retry_store();
+                    self.store_stalled();
+                }
+                ServerTimer::Tails => self.on_tails(),
                 ServerTimer::Grace => self.on_grace(),
             }
         }

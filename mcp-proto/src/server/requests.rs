@@ -206,6 +206,9 @@ impl Requests {
         if let Some(here) = wire.running_mut(reply_to) {
             here.insert(key);
         }
+        if let ReplyTo::Stream(stream) = reply_to {
+            wire.http.answers_request(stream, &id);
+        }
         if let Some(session) = wire.session_of_mut(reply_to) {
             session.insert(id, key);
         }

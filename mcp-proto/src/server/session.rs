@@ -179,6 +179,11 @@ impl Session {
         self.requests.get(id).copied()
     }
 
+    /// Returns the running request or the subscription whose id is this one.
+    pub(super) fn request_of(&self, is_it: impl Fn(&Id) -> bool) -> Option<RequestKey> {
+        self.requests.iter().find(|(id, _)| is_it(id)).map(|(_, key)| *key)
+    }
+
     /// Returns the number of running requests and subscriptions.
     pub(super) fn running(&self) -> usize {
         self.requests.len()

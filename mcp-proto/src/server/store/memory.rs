@@ -1,10 +1,13 @@
 //! A store in memory: for several servers of one process, for tests and for simulations.
 
+mod streams;
+
 use super::{Incarnation, News, NodeItem, NodeTag, SessionDigest, StoreReply, StoreRequest};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
+use streams::{Appended, Streams};
 
 /// The number of news that a store keeps for nodes that have not read them.
 const NEWS: usize = 1000;
@@ -40,6 +43,7 @@ struct Session {
     until: Duration,
     version: u64,
     record: Bytes,
+    streams: Streams,
 }
 
 impl Memory {
@@ -52,6 +56,7 @@ impl Memory {
     pub fn apply(&mut self, now: Duration, request: StoreRequest) -> StoreReply {
         self.members.retain(|_, member| member.until > now);
         self.sessions.retain(|_, session| session.until > now);
+        self.sessions.values_mut().for_each(|session| session.streams.expire(now));
         match request {
             StoreRequest::Join { node, lease } => {
                 let (until, read) = (now + lease, self.last);
@@ -73,7 +78,7 @@ impl Memory {
                 StoreReply::Done
             }
             StoreRequest::Open { session, record, ttl } => {
-                self.sessions.entry(session).or_insert(Session { until: now + ttl, version: 1, record });
+                self.sessions.entry(session).or_insert(Session::new(now + ttl, record));
                 StoreReply::Done
             }
             StoreRequest::Load { session, ttl } => match self.sessions.get_mut(&session) {
@@ -103,6 +108,23 @@ impl Memory {
                 self.sessions.remove(&session);
                 StoreReply::Done
             }
+            StoreRequest::Claim { session, stream, requests, node, over } => {
+                self.streams(session, |streams| streams.claim(stream, &requests, node, over))
+            }
+            StoreRequest::Append { session, stream, epoch, event, is_sent, answers, last } => self
+                .streams(session, |streams| {
+                    streams.append(now, stream, Appended { epoch, event, is_sent, answers, last })
+                }),
+            StoreRequest::Read { session, stream, after } => {
+                self.streams(session, |streams| streams.read(stream, after))
+            }
+            StoreRequest::Cancel { session, request, keep } => {
+                self.streams(session, |streams| streams.cancel(now, request, keep))
+            }
+            StoreRequest::IsMember { node } => match self.member(node) {
+                Some(_) => StoreReply::Done,
+                None => StoreReply::NoNode,
+            },
             StoreRequest::Send { node, item } => match self.members.get_mut(&node) {
                 None => StoreReply::NoNode,
                 Some(member) => member.put(item),
@@ -130,6 +152,10 @@ impl Memory {
         let kept = self.news.iter().skip(self.news.len().saturating_sub(unread));
         let news = kept.map(|(from, news)| NodeItem::News { from: *from, news: news.clone() });
         own.into_iter().chain(missed).chain(news).collect()
+    }
+
+    fn streams(&mut self, session: SessionDigest, with: impl FnOnce(&mut Streams) -> StoreReply) -> StoreReply {
+        self.sessions.get_mut(&session).map_or(StoreReply::Missing, |session| with(&mut session.streams))
     }
 
     fn member(&mut self, node: Incarnation) -> Option<&mut Member> {
@@ -164,6 +190,10 @@ impl Member {
 }
 
 impl Session {
+    fn new(until: Duration, record: Bytes) -> Self {
+        Self { until, version: 1, record, streams: Streams::default() }
+    }
+
     fn reply(&self) -> StoreReply {
         StoreReply::Session { version: self.version, record: self.record.clone() }
     }
@@ -173,6 +203,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::input::Change;
+    use crate::server::store::{Epoch, RequestDigest, StoredEvent};
     use alloc::vec;
 
     const A: Incarnation = Incarnation([1; 16]);
@@ -330,5 +361,90 @@ mod tests {
             assert_eq!(send(&mut store, A, item(1)), StoreReply::Done);
         }
         assert_eq!(send(&mut store, A, item(1)), StoreReply::Full);
+    }
+
+    fn claim(store: &mut Memory, node: Incarnation, over: Option<Epoch>) -> StoreReply {
+        let requests = vec![Bytes::from_static(b"1"), Bytes::from_static(b"\"a\"")];
+        store.apply(at(1), StoreRequest::Claim { session: SESSION, stream: 7, requests, node, over })
+    }
+
+    fn append(store: &mut Memory, epoch: Epoch, number: u64, data: &'static str, last: Option<Duration>) -> StoreReply {
+        let (event, answers) = (StoredEvent { number, data: data.into() }, None);
+        store.apply(
+            at(1),
+            StoreRequest::Append { session: SESSION, stream: 7, epoch, event, is_sent: true, answers, last },
+        )
+    }
+
+    fn opened() -> Memory {
+        let mut store = Memory::new();
+        store.apply(at(0), StoreRequest::Open { session: SESSION, record: "a".into(), ttl: at(1000) });
+        store
+    }
+
+    fn epoch(reply: StoreReply) -> Epoch {
+        match reply {
+            StoreReply::Claimed { epoch, .. } | StoreReply::Owned(epoch) => epoch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_epoch_writes_at_a_time() {
+        let mut store = opened();
+        let first = epoch(claim(&mut store, A, None));
+        assert_eq!((first.node, epoch(claim(&mut store, A, None))), (A, first), "its reply was lost");
+        assert_eq!(claim(&mut store, B, None), StoreReply::Owned(first));
+        assert_eq!(append(&mut store, first, 1, "x", None), StoreReply::Done);
+        assert_eq!(append(&mut store, first, 1, "x", None), StoreReply::Done, "its reply was lost");
+        let second = epoch(claim(&mut store, B, Some(first)));
+        assert_eq!((second.node, epoch(claim(&mut store, B, Some(first)))), (B, second));
+        assert_eq!(append(&mut store, first, 2, "y", None), StoreReply::Fenced(second));
+        assert_eq!(claim(&mut store, A, Some(first)), StoreReply::Owned(second), "what it saw is out of date");
+        assert_eq!(append(&mut store, second, 3, "z", None), StoreReply::Gap(1));
+        assert_eq!(append(&mut store, second, 2, "z", Some(at(60))), StoreReply::Done);
+        assert_eq!(append(&mut store, second, 3, "z", None), StoreReply::Over);
+        assert_eq!(claim(&mut store, A, Some(second)), StoreReply::Over);
+    }
+
+    #[test]
+    fn events_are_read_in_pages_and_kept_for_a_time() {
+        let mut store = opened();
+        let read = |store: &mut Memory, now: u64, after: u64| {
+            store.apply(at(now), StoreRequest::Read { session: SESSION, stream: 7, after })
+        };
+        assert_eq!(read(&mut store, 1, 0), StoreReply::Missing);
+        let own = epoch(claim(&mut store, A, None));
+        for number in 1..=1001 {
+            append(&mut store, own, number, "x", (number == 1001).then_some(at(60)));
+        }
+        assert_eq!(read(&mut store, 1, 0), StoreReply::Gap(1), "the oldest is not kept");
+        let StoreReply::Stream { events, owner, is_over } = read(&mut store, 1, 1) else { panic!("it is kept") };
+        assert_eq!((events.len(), events[0].number, owner, is_over), (100, 2, own, false));
+        let StoreReply::Stream { events, is_over, .. } = read(&mut store, 1, 990) else { panic!("it is kept") };
+        assert_eq!((events.len(), is_over), (11, true));
+        assert_eq!(read(&mut store, 1, 1002), StoreReply::Missing);
+        assert_eq!(read(&mut store, 61, 990), StoreReply::Missing);
+    }
+
+    #[test]
+    fn cancellation_finds_the_node_or_waits_for_it() {
+        let mut store = opened();
+        let one = RequestDigest(hmac_sha256::Hash::hash(b"1"));
+        let cancel = |store: &mut Memory, now: u64| {
+            store.apply(at(now), StoreRequest::Cancel { session: SESSION, request: one, keep: at(10) })
+        };
+        assert_eq!(cancel(&mut store, 0), StoreReply::Done);
+        let StoreReply::Claimed { epoch, open, cancelled, .. } = claim(&mut store, A, None) else { panic!("free") };
+        assert_eq!((open.len(), cancelled), (2, vec![one]));
+        assert_eq!(cancel(&mut store, 2), StoreReply::Owned(epoch));
+        let event = StoredEvent { number: 1, data: "x".into() };
+        let answers = Some(one);
+        let append =
+            StoreRequest::Append { session: SESSION, stream: 7, epoch, event, is_sent: true, answers, last: None };
+        assert_eq!(store.apply(at(2), append), StoreReply::Done);
+        let StoreReply::Claimed { open, last, sent, .. } = claim(&mut store, A, None) else { panic!("its own") };
+        assert_eq!((open, last, sent), (vec![Bytes::from_static(b"\"a\"")], 1, 1));
+        assert_eq!(cancel(&mut store, 3), StoreReply::Done, "it has its answer");
     }
 }

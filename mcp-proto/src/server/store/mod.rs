@@ -36,6 +36,7 @@ pub(super) use record::{SessionChange, SessionRecord};
 use crate::exchange::Closed;
 use crate::rpc::DecodeError;
 use alloc::string::String;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
@@ -84,6 +85,28 @@ impl fmt::Debug for SessionDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SessionDigest({self})")
     }
+}
+
+/// The right to write a stream. Only the newest epoch of a stream may.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Epoch {
+    /// The node that has it.
+    pub node: Incarnation,
+    /// The number of times that the stream was claimed.
+    pub number: u64,
+}
+
+/// The SHA-256 of the id of a request, as its JSON text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestDigest(pub [u8; 32]);
+
+/// An event of a stream in the store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoredEvent {
+    /// Its number: the events of a stream are 1, 2, 3, …
+    pub number: u64,
+    /// Its data.
+    pub data: Bytes,
 }
 
 impl fmt::Display for Incarnation {
@@ -171,6 +194,69 @@ pub enum StoreRequest {
         /// The session.
         session: SessionDigest,
     },
+    /// Take the right to write a stream of a session. The reply is
+    /// [`Claimed`](StoreReply::Claimed), also if this node has the right already;
+    /// [`Owned`](StoreReply::Owned) if another one has it, unless that is `over`;
+    /// [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing).
+    Claim {
+        /// The session.
+        session: SessionDigest,
+        /// The stream: 0 is the session's own, which answers no request.
+        stream: u64,
+        /// The ids of the requests that it answers, as JSON.
+        requests: Vec<Bytes>,
+        /// The node.
+        node: Incarnation,
+        /// The epoch that ends with this.
+        over: Option<Epoch>,
+    },
+    /// Add an event to a stream. The reply is [`Done`](StoreReply::Done), also if the event is there;
+    /// [`Fenced`](StoreReply::Fenced) if the stream has another epoch; [`Gap`](StoreReply::Gap)
+    /// unless the number follows the last one; [`Over`](StoreReply::Over) after the last event; or
+    /// [`Missing`](StoreReply::Missing).
+    Append {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+        /// The right to write it.
+        epoch: Epoch,
+        /// The event.
+        event: StoredEvent,
+        /// Whether it will be sent as soon as it is stored, and not kept for a client that is away.
+        is_sent: bool,
+        /// The request that it answers.
+        answers: Option<RequestDigest>,
+        /// Nothing follows. The events are kept for this time.
+        last: Option<Duration>,
+    },
+    /// Return the events of a stream after one, at most 100: [`Stream`](StoreReply::Stream),
+    /// [`Gap`](StoreReply::Gap) if some of them are not kept any more, or
+    /// [`Missing`](StoreReply::Missing) if there is no such stream.
+    Read {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+        /// The number of an event. 0: all.
+        after: u64,
+    },
+    /// Return which node runs a request: [`Owned`](StoreReply::Owned). If none does, the next claim
+    /// for it within this time says that it was cancelled: [`Done`](StoreReply::Done).
+    Cancel {
+        /// The session.
+        session: SessionDigest,
+        /// The request.
+        request: RequestDigest,
+        /// The time.
+        keep: Duration,
+    },
+    /// Return whether a node is a member: [`Done`](StoreReply::Done) or
+    /// [`NoNode`](StoreReply::NoNode).
+    IsMember {
+        /// The node.
+        node: Incarnation,
+    },
     /// Deliver this to one node. The reply is [`Done`](StoreReply::Done), or
     /// [`NoNode`](StoreReply::NoNode), or [`Full`](StoreReply::Full) if that node has not taken
     /// 10,000 items, or 64 MiB of them.
@@ -212,8 +298,38 @@ pub enum StoreReply {
         /// What is kept.
         record: Bytes,
     },
-    /// There is no such session.
+    /// There is no such session, or no such stream.
     Missing,
+    /// The node may write the stream.
+    Claimed {
+        /// The right.
+        epoch: Epoch,
+        /// The number of the last event.
+        last: u64,
+        /// The number of the last event that was sent to the client.
+        sent: u64,
+        /// The requests without an answer, as JSON.
+        open: Vec<Bytes>,
+        /// Those of them that were cancelled before.
+        cancelled: Vec<RequestDigest>,
+    },
+    /// Another node may write the stream.
+    Owned(Epoch),
+    /// The stream has got its last event.
+    Over,
+    /// The stream has another epoch.
+    Fenced(Epoch),
+    /// Events are missing after this one.
+    Gap(u64),
+    /// Events of a stream.
+    Stream {
+        /// The events.
+        events: Vec<StoredEvent>,
+        /// Who may write it.
+        owner: Epoch,
+        /// Whether the last of these events is the last of the stream.
+        is_over: bool,
+    },
     /// There is no such node.
     NoNode,
     /// The node has too much that it has not taken.
@@ -257,8 +373,13 @@ impl NodeItem {
     /// Returns its size, in bytes, as a store counts it.
     fn size(&self) -> usize {
         match self {
-            Self::Answer { message, .. } => message.len(),
-            Self::News { .. } | Self::Missed => 0,
+            Self::Answer { message, .. } | Self::Own { message, .. } => message.len(),
+            Self::News { .. }
+            | Self::Taken { .. }
+            | Self::Tail { .. }
+            | Self::Grown { .. }
+            | Self::Cancel { .. }
+            | Self::Missed => 0,
         }
     }
 }
@@ -281,6 +402,45 @@ pub enum NodeItem {
         session: SessionDigest,
         /// The message.
         message: Bytes,
+    },
+    /// Another node has got this right to write a stream from this node.
+    Taken {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+        /// Its new epoch.
+        epoch: Epoch,
+    },
+    /// A node wants to be told when a stream of this node grows: [`Grown`](Self::Grown).
+    Tail {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+        /// The node.
+        by: NodeTag,
+    },
+    /// A stream has got an event.
+    Grown {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+    },
+    /// A message for the client of a session whose own stream this node has.
+    Own {
+        /// The session.
+        session: SessionDigest,
+        /// The message.
+        message: Bytes,
+    },
+    /// A client cancels a request that this node runs.
+    Cancel {
+        /// The session.
+        session: SessionDigest,
+        /// The request.
+        request: RequestDigest,
     },
     /// News were lost: the store keeps a bounded number of them, and this node was away for too
     /// long. It takes everything that its clients watch as changed.

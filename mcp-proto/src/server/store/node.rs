@@ -1,19 +1,24 @@
 //! This server as a node of a store: its lease, what it has said and the store has not got yet, and
 //! its requests without a reply.
 
-use super::{Incarnation, News, NodeTag, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken};
+use super::{
+    Incarnation, News, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
+};
 use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
 use crate::input::{Change, SessionKey};
 use crate::seed::Seed;
 use crate::server::Event;
 use crate::server::env::ServerEnv;
-use crate::server::keys::ServerTimer;
+use crate::server::keys::{ServerTimer, StreamKey};
+use crate::server::transport::Opening;
 use crate::stats::StoreStats;
 use crate::time::Instant;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::time::Duration;
 
 /// The time after a failure until the next request to the store.
@@ -26,7 +31,7 @@ const OVERHEAD: usize = 64;
 #[derive(Debug)]
 pub(in crate::server) struct Node {
     seed: Seed,
-    pub(super) own: Incarnation,
+    own: Incarnation,
     is_member: bool,
     /// The number of the last renewal that the store has confirmed.
     beat: u64,
@@ -37,6 +42,8 @@ pub(in crate::server) struct Node {
     pub(in crate::server) loading: BTreeMap<SessionDigest, Vec<ExchangeId>>,
     /// The sessions with changes that the store does not have.
     pub(in crate::server) changed: BTreeSet<SessionKey>,
+    /// The streams with events that the store was not asked to keep, since it has failed.
+    stalled: BTreeSet<StreamKey>,
     /// What the store has not got yet. The most important first, and nothing twice.
     unsaid: BTreeSet<News>,
     unsaid_bytes: usize,
@@ -78,6 +85,22 @@ pub(in crate::server) enum Then {
     Close(SessionKey, ExchangeId),
     /// The response to a POST waits for it.
     Send(ExchangeId),
+    /// The events of a stream wait for it.
+    Claim(StreamKey),
+    /// The event of a stream with this number is sent then.
+    Append(StreamKey, u64),
+    /// The message of the own stream of a session is at the server that has the stream.
+    PassOn(StreamKey, Bytes),
+    /// The response to GET waits for it.
+    Opening(Box<Opening>),
+    /// An exchange sends what a stream of another server has got.
+    Tail(ExchangeId),
+    /// Streams of that server are sent here.
+    IsMember(Incarnation),
+    /// The server of a stream that is sent on this exchange is lost.
+    ClaimLost(ExchangeId),
+    /// The request was cancelled.
+    Cancel(SessionDigest, RequestDigest),
     /// Nothing waits for it.
     Nothing,
 }
@@ -94,6 +117,7 @@ impl Node {
             pending: BTreeMap::new(),
             loading: BTreeMap::new(),
             changed: BTreeSet::new(),
+            stalled: BTreeSet::new(),
             unsaid: BTreeSet::new(),
             unsaid_bytes: 0,
             health: Health::Good,
@@ -101,6 +125,11 @@ impl Node {
             failures: 0,
             arrived: 0,
         }
+    }
+
+    /// Returns this node.
+    pub(in crate::server) const fn own(&self) -> Incarnation {
+        self.own
     }
 
     /// Returns the number by which other nodes reach this one.
@@ -234,6 +263,21 @@ impl ServerEnv {
         true
     }
 
+    /// The store could not be asked to keep the events of a stream.
+    pub(in crate::server) fn stall(&mut self, stream: StreamKey) {
+        if let Some(node) = &mut self.node {
+            node.stalled.insert(stream);
+        }
+        if self.timers.get(ServerTimer::StoreRetry).is_none() {
+            self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
+        }
+    }
+
+    /// Takes the streams with events that the store was not asked to keep.
+    pub(in crate::server) fn take_stalled(&mut self) -> BTreeSet<StreamKey> {
+        self.node.as_mut().map(|node| core::mem::take(&mut node.stalled)).unwrap_or_default()
+    }
+
     /// Sets the timer for the oldest request without a reply.
     fn arm_store(&mut self) {
         let oldest = self.node.as_ref().and_then(|node| node.pending.values().next()).map(|pending| pending.until);
@@ -279,13 +323,14 @@ impl ServerEnv {
         false
     }
 
-    /// The store has replied to this renewal.
-    pub(super) fn has_renewed(&mut self, beat: u64, reply: &StoreReply) {
+    /// The store has replied to this renewal. Returns false if this server is no member any more.
+    pub(super) fn has_renewed(&mut self, beat: u64, reply: &StoreReply) -> bool {
         if *reply == StoreReply::Done {
-            return self.is_confirmed(beat);
+            self.is_confirmed(beat);
+            return true;
         }
         self.diagnose(DiagnosticKind::NodeLapsed, "the store has not kept the lease of this server");
-        self.join_store();
+        false
     }
 
     /// The store has confirmed that this server is a member.

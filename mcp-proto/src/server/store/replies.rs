@@ -3,6 +3,7 @@
 use super::node::Then;
 use super::{News, NodeItem, StoreError, StoreReply, StoreToken};
 use crate::input::{Change, Principal};
+use crate::server::keys::SessionRef;
 use crate::server::{Server, SessionEnd};
 use alloc::string::String;
 
@@ -18,7 +19,12 @@ impl Server {
                     self.take_all_as_changed();
                 }
             }
-            (Then::Renew(beat), Ok(reply)) => self.wire.env.has_renewed(beat, &reply),
+            (Then::Renew(beat), Ok(reply)) => {
+                if !self.wire.env.has_renewed(beat, &reply) {
+                    self.lose_streams();
+                    self.wire.env.join_store();
+                }
+            }
             (Then::Publish(news), Err(_)) => self.wire.env.say(news),
             // The retry joins or renews.
             (Then::Join | Then::Renew(_), Err(_)) | (Then::Publish(_), Ok(_)) | (Then::Nothing, _) => {}
@@ -29,6 +35,14 @@ impl Server {
             (Then::Touch(_), _) => {}
             (Then::Close(session, x), result) => self.session_is_dropped(session, x, result.is_ok()),
             (Then::Send(x), result) => self.answer_is_sent(x, result),
+            (Then::Claim(stream), result) => self.stream_is_claimed(stream, result),
+            (Then::Append(stream, number), result) => self.event_is_appended(stream, number, result),
+            (Then::PassOn(stream, message), result) => self.message_is_passed_on(stream, message, result),
+            (Then::Opening(opening), result) => self.opening_is_stored(opening, result),
+            (Then::Tail(x), result) => self.tail_is_read(x, result),
+            (Then::IsMember(node), result) => self.member_is_known(node, result),
+            (Then::ClaimLost(x), result) => self.lost_is_claimed(x, result),
+            (Then::Cancel(session, request), result) => self.cancelled_is_found(session, request, result),
         }
         self.wire.env.say_next();
     }
@@ -43,7 +57,7 @@ impl Server {
     /// Handles what another node says.
     pub(in crate::server) fn on_arrived(&mut self, item: NodeItem) {
         let Some(node) = &mut self.wire.env.node else { return };
-        if matches!(&item, NodeItem::News { from, .. } if *from == node.own) {
+        if matches!(&item, NodeItem::News { from, .. } if *from == node.own()) {
             return;
         }
         node.arrived += 1;
@@ -59,6 +73,18 @@ impl Server {
             NodeItem::News { news: News::Changed(change), .. } => drop(self.listens.publish(&mut self.wire, change)),
             NodeItem::News { news: News::ChangedAll, .. } | NodeItem::Missed => self.take_all_as_changed(),
             NodeItem::Answer { session, message } => self.on_forwarded_answer(session, message),
+            NodeItem::Taken { session, stream, epoch } => {
+                if let Some(key) = self.wire.http.stream_numbered(session, stream) {
+                    self.own_stream_is_taken(key, epoch);
+                }
+            }
+            NodeItem::Tail { session, stream, by } => self.on_tail(session, stream, by),
+            NodeItem::Grown { session, stream } => self.on_grown(session, stream),
+            NodeItem::Own { session, message } => self.on_own_message(session, message),
+            NodeItem::Cancel { session, request } => {
+                let key = self.wire.http.session_of_digest(session);
+                self.cancel_of_digest(key.map(SessionRef::Http), request);
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) enum StoreWait {
     Drop,
     /// Another server gets the answer of a client.
     Send,
+    /// A stream is opened.
+    Open,
 }
 
 /// How far the response of an exchange has come.
@@ -55,6 +57,8 @@ pub(super) enum ResponseStage {
     Storing(Box<StoreWait>),
     /// It carries the response stream of a request, or the stream of a GET.
     Carrying(StreamKey),
+    /// It carries a stream of another server.
+    Tailing,
     /// Everything was sent and is not written yet, so the stream is kept.
     Written(StreamKey),
 }
@@ -77,6 +81,7 @@ impl Http {
             | ResponseStage::Reading
             | ResponseStage::Answering
             | ResponseStage::Storing(_)
+            | ResponseStage::Tailing
             | ResponseStage::Written(_) => None,
         }
     }
@@ -88,7 +93,8 @@ impl Http {
             ResponseStage::Admitting { .. }
             | ResponseStage::Reading
             | ResponseStage::Answering
-            | ResponseStage::Storing(_) => None,
+            | ResponseStage::Storing(_)
+            | ResponseStage::Tailing => None,
         }
     }
 
@@ -99,6 +105,7 @@ impl Http {
             ResponseStage::Reading
             | ResponseStage::Answering
             | ResponseStage::Storing(_)
+            | ResponseStage::Tailing
             | ResponseStage::Carrying(_)
             | ResponseStage::Written(_) => None,
         }

@@ -340,11 +340,13 @@ impl Server {
         };
         let replays = self.shared.config.compat.unknown_event == UnknownEvent::ReplayFromOldest;
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
-        let attached = match cursors.next() {
-            // An empty cursor counts as no cursor (WHATWG HTML section 9.2.4).
-            None | Some("") if self.is_serving() => self.attach_own(x, session, false),
-            None | Some("") => Err(bad_request("the server is shutting down")),
+        // An empty cursor counts as no cursor (WHATWG HTML section 9.2.4).
+        let cursor = cursors.next().filter(|cursor| !cursor.is_empty());
+        let attached = match cursor {
             Some(cursor) if cursors.any(|other| other != cursor) => Err(bad_request("there is more than one cursor")),
+            None if !self.is_serving() => Err(bad_request("the server is shutting down")),
+            cursor if self.open_shared(x, session, cursor) => return,
+            None => self.attach_own(x, session, false),
             Some(cursor) => match self.attach_after(x, session, cursor) {
                 Err(_) if replays && self.is_serving() => self.attach_own(x, session, true),
                 attached => attached,

@@ -21,6 +21,7 @@ mod sessions;
 mod shared;
 mod sse;
 mod streams;
+mod tail;
 mod tool_stream;
 mod web_socket;
 
@@ -29,6 +30,8 @@ pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
 use shared::SharedSession;
 pub(in crate::server) use streams::ResponseStream;
+pub(in crate::server) use tail::Opening;
+use tail::Tail;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -147,7 +150,7 @@ impl Server {
                 | ResponseStage::Answering
                 | ResponseStage::Storing(_) => false,
                 ResponseStage::Carrying(stream) => self.wire.http.stream(stream).is_some_and(ResponseStream::has_begun),
-                ResponseStage::Written(_) => true,
+                ResponseStage::Tailing | ResponseStage::Written(_) => true,
             };
             if has_status {
                 // The status has been sent.
@@ -172,6 +175,7 @@ impl Server {
             | ResponseStage::Answering
             | ResponseStage::Storing(_)
             | ResponseStage::Carrying(_)
+            | ResponseStage::Tailing
             | ResponseStage::Written(_) => {}
         }
     }
@@ -189,7 +193,7 @@ impl Server {
                 self.wire.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
             // It may read the response when the store has replied.
-            Some(ResponseStage::Written(_) | ResponseStage::Storing(_)) | None => true,
+            Some(ResponseStage::Written(_) | ResponseStage::Storing(_) | ResponseStage::Tailing) | None => true,
             Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => false,
         };
         if !stays {
@@ -269,7 +273,7 @@ impl HttpState {
         let reads = exchange.load.total() == 0;
         let stream = match exchange.binding.http().map(|http| &http.stage) {
             // The stream of HTTP+SSE.
-            None => None,
+            None | Some(ResponseStage::Tailing) => None,
             Some(ResponseStage::Carrying(stream)) => Some(*stream),
             Some(
                 ResponseStage::Admitting { .. }
@@ -279,6 +283,9 @@ impl HttpState {
                 | ResponseStage::Written(_),
             ) => return,
         };
+        if stream.is_some_and(|stream| self.claim_late(env, stream, x)) {
+            return;
+        }
         match stream.map(|stream| self.open_events(env, stream, None)) {
             Some(StreamStart::Event) => return,
             Some(StreamStart::Head | StreamStart::Nothing) | None => {}

@@ -173,7 +173,7 @@ impl ServerEnv {
             ) => {
                 self.send(x, unavailable("the server is shutting down"));
             }
-            Some(ResponseStage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(ResponseStage::Carrying(_) | ResponseStage::Tailing) => self.queue.push(Output::Abort(x)),
             Some(ResponseStage::Written(_)) | None => {}
         }
     }

@@ -80,7 +80,8 @@ impl HttpState {
             }
             None => self.mint_id(),
         };
-        let shared = keys.map(|_| Box::new(SharedSession::opened(env.now)));
+        let tag = env.node.as_ref().filter(|_| keys.is_some()).map(|node| node.tag());
+        let shared = tag.map(|tag| Box::new(SharedSession::opened(env.now, tag)));
         let (digest, principal) = (Hash::hash(id.as_bytes()), env.rights(x).principal);
         self.add_session(env, x, digest, negotiated, principal, changes, shared).map(|key| (key, id))
     }

@@ -39,6 +39,8 @@ const TOUCHES: u32 = 30;
 /// What a store has of a session, as this server knows it.
 #[derive(Debug)]
 pub(in crate::server) struct SharedSession {
+    /// That of this server when the copy was made.
+    tag: NodeTag,
     version: u64,
     /// When the copy was made. `None`: the store may have another.
     loaded: Option<Instant>,
@@ -51,12 +53,17 @@ pub(in crate::server) struct SharedSession {
 
 impl SharedSession {
     /// A session that was just opened here.
-    pub(super) const fn opened(now: Instant) -> Self {
-        Self { version: 1, loaded: Some(now), touched: Some(now), changes: Vec::new(), sent: None }
+    pub(super) const fn opened(now: Instant, tag: NodeTag) -> Self {
+        Self { tag, version: 1, loaded: Some(now), touched: Some(now), changes: Vec::new(), sent: None }
     }
 
-    const fn loaded(version: u64, now: Instant) -> Self {
-        Self { version, loaded: Some(now), touched: None, changes: Vec::new(), sent: None }
+    /// Returns the number of a stream of this session among those of all servers.
+    pub(super) const fn number(&self, of_server: u64) -> u64 {
+        (self.tag.0 as u64) << 32 | of_server
+    }
+
+    const fn loaded(version: u64, now: Instant, tag: NodeTag) -> Self {
+        Self { tag, version, loaded: Some(now), touched: None, changes: Vec::new(), sent: None }
     }
 }
 
@@ -134,14 +141,14 @@ impl Server {
         None
     }
 
-    fn wait_for_store(&mut self, x: ExchangeId, wait: StoreWait) {
+    pub(super) fn wait_for_store(&mut self, x: ExchangeId, wait: StoreWait) {
         if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Storing(Box::new(wait));
         }
     }
 
     /// Takes what an exchange waits for.
-    fn take_wait(&mut self, x: ExchangeId) -> Option<StoreWait> {
+    pub(super) fn take_wait(&mut self, x: ExchangeId) -> Option<StoreWait> {
         let http = self.wire.env.http(x)?;
         match core::mem::replace(&mut http.stage, ResponseStage::Answering) {
             ResponseStage::Storing(wait) => Some(*wait),
@@ -242,7 +249,8 @@ impl Server {
         }
         let (changes, now) = (self.listens.changes(), self.wire.env.now);
         let (terms, principal) = (record.terms.clone(), record.principal.clone());
-        let shared = Box::new(SharedSession::loaded(version, now));
+        let Some(tag) = self.wire.env.node.as_ref().map(|node| node.tag()) else { return Ok(()) };
+        let shared = Box::new(SharedSession::loaded(version, now, tag));
         let opened =
             self.wire.http.add_session(&mut self.wire.env, x, session.0, terms, principal, changes, Some(shared));
         let key = opened.map_err(|_| "there is no room for the session")?;

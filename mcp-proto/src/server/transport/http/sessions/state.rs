@@ -6,9 +6,9 @@ use crate::seed::Seed;
 use crate::server::client::{ClientIdentity, ClientKey};
 use crate::server::keys::StreamKey;
 use crate::server::session::Session;
-use crate::server::transport::http::SharedSession;
 use crate::server::transport::http::history::History;
 use crate::server::transport::http::streams::ResponseStream;
+use crate::server::transport::http::{SharedSession, Tail};
 use crate::short_map::ShortMap;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -30,6 +30,8 @@ pub(in crate::server) struct HttpState {
     pub(in super::super) last_stream: u64,
     /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(in super::super) own: BTreeMap<ExchangeId, ClientKey>,
+    /// The exchanges that carry streams of other servers.
+    pub(in crate::server) tails: BTreeMap<ExchangeId, Tail>,
     /// HTTP+SSE: the streams, by the digest of the id that their POSTs name.
     pub(in super::super) sse: BTreeMap<[u8; 32], ExchangeId>,
     /// The peer of the request that comes next.
@@ -71,6 +73,7 @@ impl HttpState {
             streams: ShortMap::new(),
             last_stream: 0,
             own: BTreeMap::new(),
+            tails: BTreeMap::new(),
             sse: BTreeMap::new(),
             sender: None,
         }
@@ -128,6 +131,7 @@ impl HttpState {
             && self.names.is_empty()
             && self.streams.is_empty()
             && self.own.is_empty()
+            && self.tails.is_empty()
             && self.sse.is_empty()
     }
 }
