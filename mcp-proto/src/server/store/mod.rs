@@ -21,12 +21,16 @@
 //! Every request may be carried out twice: the engine repeats one whose reply did not come within
 //! [`store_timeout`](crate::limits::ServerLimits::store_timeout).
 
+mod ids;
+mod items;
 mod memory;
 mod news;
 mod node;
 mod record;
 mod replies;
 
+pub use ids::{Incarnation, NodeTag, RequestDigest, SessionDigest};
+pub use items::NodeItem;
 pub use memory::Memory;
 pub use news::News;
 
@@ -45,48 +49,6 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StoreToken(pub u64);
 
-/// A node between two joins: 16 random bytes. A node that joins again is another one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Incarnation(pub [u8; 16]);
-
-impl Incarnation {
-    /// Returns the number by which other nodes reach this one: 20 of its bits. No two members of a
-    /// store have the same.
-    pub const fn tag(self) -> NodeTag {
-        let [a, b, c, ..] = self.0;
-        NodeTag(u32::from_be_bytes([0, a, b, c]) >> 4)
-    }
-}
-
-/// The number of a node among the members of a store, below 2^20.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NodeTag(pub u32);
-
-impl fmt::Display for NodeTag {
-    /// Writes 5 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:05x}", self.0)
-    }
-}
-
-/// The SHA-256 of the id of a session, by which a store finds the session. Who reads the store
-/// learns no id.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionDigest(pub [u8; 32]);
-
-impl fmt::Display for SessionDigest {
-    /// Writes 64 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for SessionDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SessionDigest({self})")
-    }
-}
-
 /// The right to write a stream. Only the newest epoch of a stream may.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Epoch {
@@ -96,10 +58,6 @@ pub struct Epoch {
     pub number: u64,
 }
 
-/// The SHA-256 of the id of a request, as its JSON text.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RequestDigest(pub [u8; 32]);
-
 /// An event of a stream in the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredEvent {
@@ -107,19 +65,6 @@ pub struct StoredEvent {
     pub number: u64,
     /// Its data.
     pub data: Bytes,
-}
-
-impl fmt::Display for Incarnation {
-    /// Writes 32 hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Incarnation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Incarnation({self})")
-    }
 }
 
 /// What a server wants of the store. Each request may be carried out twice, with the same outcome
@@ -367,82 +312,4 @@ impl From<DecodeError> for StoreError {
     fn from(why: DecodeError) -> Self {
         Self::Corrupt(alloc::format!("{why}"))
     }
-}
-
-impl NodeItem {
-    /// Returns its size, in bytes, as a store counts it.
-    fn size(&self) -> usize {
-        match self {
-            Self::Answer { message, .. } | Self::Own { message, .. } => message.len(),
-            Self::News { .. }
-            | Self::Taken { .. }
-            | Self::Tail { .. }
-            | Self::Grown { .. }
-            | Self::Cancel { .. }
-            | Self::Missed => 0,
-        }
-    }
-}
-
-/// What arrives at a node from the others, at least once, and what one node says in its order.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum NodeItem {
-    /// One node says this to all. A node ignores what it has said itself.
-    News {
-        /// The node that says it.
-        from: Incarnation,
-        /// What it says.
-        news: News,
-    },
-    /// The client of a session has answered a question of this node at another one. The message is a
-    /// response of JSON-RPC.
-    Answer {
-        /// The session.
-        session: SessionDigest,
-        /// The message.
-        message: Bytes,
-    },
-    /// Another node has got this right to write a stream from this node.
-    Taken {
-        /// The session.
-        session: SessionDigest,
-        /// The stream.
-        stream: u64,
-        /// Its new epoch.
-        epoch: Epoch,
-    },
-    /// A node wants to be told when a stream of this node grows: [`Grown`](Self::Grown).
-    Tail {
-        /// The session.
-        session: SessionDigest,
-        /// The stream.
-        stream: u64,
-        /// The node.
-        by: NodeTag,
-    },
-    /// A stream has got an event.
-    Grown {
-        /// The session.
-        session: SessionDigest,
-        /// The stream.
-        stream: u64,
-    },
-    /// A message for the client of a session whose own stream this node has.
-    Own {
-        /// The session.
-        session: SessionDigest,
-        /// The message.
-        message: Bytes,
-    },
-    /// A client cancels a request that this node runs.
-    Cancel {
-        /// The session.
-        session: SessionDigest,
-        /// The request.
-        request: RequestDigest,
-    },
-    /// News were lost: the store keeps a bounded number of them, and this node was away for too
-    /// long. It takes everything that its clients watch as changed.
-    Missed,
 }

@@ -59,8 +59,8 @@ impl News {
         }
         let value = || object.required::<String>("value");
         Ok(match object.required::<String>("kind")?.as_str() {
-            "closed" => Self::Closed(digest(&value()?)?),
-            "session" => Self::Session(digest(&value()?)?),
+            "closed" => Self::Closed(SessionDigest::parse(&value()?)?),
+            "session" => Self::Session(SessionDigest::parse(&value()?)?),
             "revoked" => Self::Revoked(Principal(value()?.into())),
             "elicited" => Self::Elicited(value()?),
             "tools" => Self::Changed(Change::Tools),
@@ -71,15 +71,6 @@ impl News {
             _ => return Err(DecodeError::new("news of a kind that is not known")),
         })
     }
-}
-
-/// Reads the hexadecimal digits of a digest.
-pub(super) fn digest(text: &str) -> Result<SessionDigest, DecodeError> {
-    let bad = || DecodeError::new("a session is not 64 hexadecimal digits");
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let pair = |pair: &[u8; 2]| u8::from_str_radix(core::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Vec<u8> = pairs.iter().map(pair).collect::<Option<_>>().filter(|_| rest.is_empty()).ok_or_else(bad)?;
-    bytes.try_into().map(SessionDigest).map_err(|_| bad())
 }
 
 #[cfg(test)]

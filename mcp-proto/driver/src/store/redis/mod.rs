@@ -1,7 +1,9 @@
 //! A store on Redis 7 or Valkey. The keys, the scripts and what each request means for them are
-//! pure, in `commands.rs`; `worker.rs` has the connections, which are those of the crate `redis`.
+//! pure, in `commands.rs` and `scripts.rs`; `worker.rs` has the connections, which are those of the
+//! crate `redis`.
 
 mod commands;
+mod scripts;
 mod worker;
 
 use super::{StoreDriver, StorePort};

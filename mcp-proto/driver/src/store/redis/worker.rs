@@ -1,7 +1,10 @@
 //! The two threads of a server, with a connection each: one carries out requests, one waits for
 //! what other nodes say.
 
-use super::commands::{Keys, NewsEntry, ScriptName, entry_number, eviction_warning, read_entry, reply};
+use super::commands::{
+    Keys, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply,
+};
+use super::scripts::Script as Name;
 use crate::store::StorePort;
 use crate::sync::{Mutex, lock};
 use alloc::borrow::ToOwned;
@@ -10,7 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use mcp_proto::exchange::Closed;
-use mcp_proto::server::store::{NodeItem, StoreError, StoreRequest, StoreToken};
+use mcp_proto::server::store::{NodeItem, NodeTag, StoreError, StoreReply, StoreRequest, StoreToken};
 use redis::{Client, Connection, FromRedisValue, RedisError, RedisResult, Script, Value, cmd, pipe};
 use std::io;
 use std::thread;
@@ -30,13 +33,23 @@ pub(super) struct Worker {
     keys: Keys,
     scripts: Vec<Script>,
     port: StorePort,
-    /// The number of the last news that were read. `None` before the node has joined.
-    place: Mutex<Option<u64>>,
+    /// What was read. `None` before the node has joined.
+    place: Mutex<Option<Place>>,
+}
+
+/// What a node has read.
+#[derive(Clone, PartialEq, Debug)]
+struct Place {
+    node: NodeTag,
+    /// The number of the last news.
+    news: u64,
+    /// The id of the last entry of its inbox.
+    item: String,
 }
 
 impl Worker {
     pub(super) fn start(client: Client, prefix: String, port: StorePort) -> io::Result<()> {
-        let scripts = ScriptName::ALL.iter().map(|script| Script::new(script.text())).collect();
+        let scripts = Name::ALL.iter().map(|script| Script::new(script.text())).collect();
         let worker = Arc::new(Self { client, keys: Keys { prefix }, scripts, port, place: Mutex::new(None) });
         let reading = Arc::clone(&worker);
         thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read())?;
@@ -51,7 +64,7 @@ impl Worker {
             match results {
                 Ok(results) => {
                     for ((token, _), result) in requests.iter().zip(results) {
-                        self.port.reply(*token, result.map_err(|why| store_error(&why)));
+                        self.port.reply(*token, result);
                     }
                 }
                 Err(why) => {
@@ -89,43 +102,45 @@ impl Worker {
         &self,
         connection: &mut Connection,
         requests: &[(StoreToken, StoreRequest)],
-    ) -> RedisResult<Vec<RedisResult<mcp_proto::server::store::StoreReply>>> {
+    ) -> RedisResult<Vec<Result<StoreReply, StoreError>>> {
         let mut warning = None;
-        if requests.iter().any(|(_, request)| matches!(request, StoreRequest::Join { .. })) {
-            // The node hears what others say from before it has joined.
-            let place = self.last_news(connection)?;
-            *lock(&self.place) = Some(place);
-            warning = memory(connection).as_deref().and_then(eviction_warning);
+        for (_, request) in requests {
+            if let StoreRequest::Join { node, .. } = request {
+                // The node hears what others say from before it has joined.
+                let news = self.last_news(connection)?;
+                *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
+                warning = memory(connection).as_deref().and_then(eviction_warning);
+            }
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
         let mut pipeline = pipe();
         pipeline.ignore_errors();
-        for call in calls.iter().flatten() {
-            let command = pipeline.cmd("EVALSHA").arg(self.script(call.script).get_hash()).arg(1).arg(&call.key);
-            for arg in &call.args {
+        for ScriptCall { script, keys, args } in calls.iter().flatten() {
+            let command = pipeline.cmd("EVALSHA").arg(self.script(*script).get_hash()).arg(keys.len());
+            command.arg(keys);
+            for arg in args {
                 command.arg(arg);
             }
         }
-        let mut numbers: Vec<RedisResult<i64>> = pipeline.query(connection)?;
-        let is_unknown = |number: &RedisResult<i64>| number.as_ref().is_err_and(|why| why.code() == Some("NOSCRIPT"));
-        if numbers.iter().any(is_unknown) {
+        let mut returned: Vec<RedisResult<Value>> = pipeline.query(connection)?;
+        let is_unknown = |returned: &RedisResult<Value>| matches!(returned, Err(why) if why.code() == Some("NOSCRIPT"));
+        if returned.iter().any(is_unknown) {
             // All of them once more, so that their order stays: each may run twice.
             self.load_scripts(connection)?;
-            numbers = pipeline.query(connection)?;
+            returned = pipeline.query(connection)?;
         }
-        let mut numbers = numbers.into_iter();
-        let result = |call: Option<super::commands::ScriptCall>| match call {
-            Some(call) => match numbers.next() {
-                Some(number) => number.map(|number| reply(call.script, number, warning.take())),
-                None => Err(unknown("a reply is missing")),
-            },
-            None => Err(unknown("this version has nothing for the request")),
+        let mut returned = returned.into_iter();
+        let result = |((_, request), call): (&(StoreToken, StoreRequest), Option<ScriptCall>)| {
+            let unknown = || StoreError::Refused("this version has nothing for the request".to_owned());
+            let returned = call.and_then(|_| returned.next()).ok_or_else(unknown)?;
+            let value = returned.map_err(|why| store_error(&why))?;
+            reply(request, parts(value)?, warning.take())
         };
-        Ok(calls.into_iter().map(result).collect())
+        Ok(requests.iter().zip(calls).map(result).collect())
     }
 
-    fn script(&self, name: ScriptName) -> &Script {
-        let at = ScriptName::ALL.iter().position(|script| *script == name).unwrap_or_default();
+    fn script(&self, name: Name) -> &Script {
+        let at = Name::ALL.iter().position(|script| *script == name).unwrap_or_default();
         &self.scripts[at]
     }
 
@@ -133,7 +148,7 @@ impl Worker {
     fn last_news(&self, connection: &mut Connection) -> RedisResult<u64> {
         let mut command = cmd("XREVRANGE");
         command.arg(self.keys.news()).arg("+").arg("-").arg("COUNT").arg(1);
-        let newest: Vec<NewsEntry> = entries(command.query(connection)?)?;
+        let newest: Vec<StreamEntry> = entries(command.query(connection)?)?;
         match newest.first().map(|(id, _)| entry_number(id)) {
             Some(number) => number.map_err(|why| unknown(&why.to_string())),
             None => Ok(0),
@@ -144,16 +159,16 @@ impl Worker {
     fn read(&self) {
         let mut connection = None;
         while !self.port.has_ended() {
-            let Some(after) = *lock(&self.place) else {
+            let Some(place) = lock(&self.place).clone() else {
                 thread::sleep(BLOCK / 20);
                 continue;
             };
             let read = match &mut connection {
-                Some(open) => self.next_news(open, after),
-                None => self.connect(BLOCK + REPLY).and_then(|open| self.next_news(connection.insert(open), after)),
+                Some(open) => self.next(open, &place),
+                None => self.connect(BLOCK + REPLY).and_then(|open| self.next(connection.insert(open), &place)),
             };
             match read {
-                Ok(news) => self.deliver(after, news),
+                Ok((news, items)) => self.deliver(&place, news, items),
                 Err(_) => {
                     // The requests of the other thread report it.
                     connection = None;
@@ -163,35 +178,59 @@ impl Worker {
         }
     }
 
-    /// Waits for news after this number.
-    fn next_news(&self, connection: &mut Connection, after: u64) -> RedisResult<Vec<NewsEntry>> {
+    /// Waits for news and items after a place.
+    fn next(&self, connection: &mut Connection, place: &Place) -> RedisResult<(Vec<StreamEntry>, Vec<StreamEntry>)> {
+        let (news, inbox) = (self.keys.news(), self.keys.inbox(place.node));
         let mut command = cmd("XREAD");
         command.arg("COUNT").arg(COUNT).arg("BLOCK").arg(u64::try_from(BLOCK.as_millis()).unwrap_or(u64::MAX));
-        command.arg("STREAMS").arg(self.keys.news()).arg(alloc::format!("{after}-0"));
+        command.arg("STREAMS").arg(&[&news, &inbox]).arg(&[&alloc::format!("{}-0", place.news), &place.item]);
         let streams: Option<Vec<(String, Value)>> = command.query(connection)?;
-        streams.into_iter().flatten().map(|(_, read)| entries(read)).try_fold(Vec::new(), |mut all, read| {
-            all.extend(read?);
-            Ok(all)
-        })
+        let (mut said, mut sent) = (Vec::new(), Vec::new());
+        for (key, read) in streams.into_iter().flatten() {
+            if key == news { said = entries(read)? } else { sent = entries(read)? }
+        }
+        if let Some((last, _)) = sent.last() {
+            // Only its reader drops items, and it has taken these.
+            cmd("XTRIM").arg(&inbox).arg("MINID").arg(last).exec(connection)?;
+        }
+        Ok((said, sent))
     }
 
-    fn deliver(&self, mut after: u64, news: Vec<NewsEntry>) {
-        let before = after;
+    fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) {
+        let mut after = place.clone();
+        for item in items {
+            after.item.clone_from(&item.0);
+            // What cannot be read is for another version.
+            if let Ok(item) = read_item(item) {
+                self.port.deliver(item);
+            }
+        }
         for entry in news {
-            let number = entry_number(&entry.0).unwrap_or(after + 1);
-            if number != after + 1 {
+            let number = entry_number(&entry.0).unwrap_or(after.news + 1);
+            if number != after.news + 1 {
                 self.port.deliver(NodeItem::Missed);
             }
-            after = number;
+            after.news = number;
             // What cannot be read may be anything.
-            self.port.deliver(read_entry(entry).unwrap_or(NodeItem::Missed));
+            self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
         }
         // A node that has joined again meanwhile has another place.
-        let mut place = lock(&self.place);
-        if *place == Some(before) {
-            *place = Some(after);
+        let mut known = lock(&self.place);
+        if known.as_ref() == Some(place) {
+            *known = Some(after);
         }
     }
+}
+
+/// Returns what a script has returned.
+fn parts(value: Value) -> Result<Returned, StoreError> {
+    Ok(match value {
+        Value::Int(number) => Returned::Number(number),
+        Value::BulkString(text) => Returned::Text(text),
+        Value::SimpleString(text) => Returned::Text(text.into_bytes()),
+        Value::Array(list) => Returned::List(list.into_iter().map(parts).collect::<Result<_, _>>()?),
+        _ => return Err(StoreError::Corrupt("a script has returned something else".to_owned())),
+    })
 }
 
 /// Returns the section `memory` of the store. `None` if this user may not see it.
@@ -200,8 +239,8 @@ fn memory(connection: &mut Connection) -> Option<String> {
 }
 
 /// Reads entries of a stream.
-fn entries(value: Value) -> RedisResult<Vec<NewsEntry>> {
-    Ok(Vec::<NewsEntry>::from_redis_value(value)?)
+fn entries(value: Value) -> RedisResult<Vec<StreamEntry>> {
+    Ok(Vec::<StreamEntry>::from_redis_value(value)?)
 }
 
 fn unknown(why: &str) -> RedisError {

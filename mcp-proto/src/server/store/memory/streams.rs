@@ -5,7 +5,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hmac_sha256::Hash;
 
 /// The number of events that one reply has.
 const PAGE: usize = 100;
@@ -65,7 +64,7 @@ impl Streams {
             return StoreReply::Owned(claimed.epoch);
         }
         if claimed.last == 0 && claimed.open.is_empty() {
-            claimed.open = requests.iter().map(|id| (digest(id), id.clone())).collect();
+            claimed.open = requests.iter().map(|id| (RequestDigest::of(id), id.clone())).collect();
         }
         let cancelled = claimed.open.keys().filter(|request| self.cancelled.remove(request).is_some());
         let cancelled = cancelled.copied().collect();
@@ -135,8 +134,4 @@ impl Stream {
     const fn new(epoch: Epoch) -> Self {
         Self { epoch, open: BTreeMap::new(), events: Vec::new(), last: 0, sent: 0, over: None }
     }
-}
-
-fn digest(id: &Bytes) -> RequestDigest {
-    RequestDigest(Hash::hash(id))
 }

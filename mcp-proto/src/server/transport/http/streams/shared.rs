@@ -19,7 +19,6 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::mem::take;
 use core::time::Duration;
-use hmac_sha256::Hash;
 
 /// The number of the own stream of a session.
 pub(in super::super) const OWN: u64 = 0;
@@ -113,7 +112,7 @@ impl ResponseStream {
 
 /// Returns the digest of the id of a request.
 fn request_digest(id: &Id) -> RequestDigest {
-    RequestDigest(Hash::hash(&id_json(id)))
+    RequestDigest::of(&id_json(id))
 }
 
 fn id_json(id: &Id) -> Bytes {
