@@ -2,11 +2,15 @@
 //! [`mcp_proto::server::store`]. A server gets one with
 //! [`ServerOptions::store`](super::ServerOptions::store).
 
+#[cfg(feature = "testing")]
+mod check;
 mod memory;
 mod port;
 #[cfg(feature = "redis")]
 mod redis;
 
+#[cfg(feature = "testing")]
+pub use check::check;
 pub use memory::SharedMemory;
 pub use port::StorePort;
 #[cfg(feature = "redis")]

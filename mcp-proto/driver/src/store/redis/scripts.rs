@@ -92,9 +92,14 @@ if ARGV[1] == 'open' then
     end
     return 1
 end
-local kept, events = redis.call('HMGET', KEYS[1], 'v', 'r'), {}
+local kept, events, time = redis.call('HMGET', KEYS[1], 'v', 'r'), {}, redis.call('TIME')
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if string.sub(field, 1, 2) == 'c:' then table.insert(events, KEYS[2] .. string.sub(field, 3)) end
+    if string.sub(field, 1, 2) == 'c:' then
+        local stream = string.sub(field, 3)
+        local over = tonumber(string.match(redis.call('HGET', KEYS[1], field), '%d+$'))
+        table.insert(events, KEYS[2] .. stream)
+        if over > 0 and over <= time[1] * 1000 then redis.call('HDEL', KEYS[1], field, 'q:' .. stream) end
+    end
 end
 if ARGV[1] == 'close' then
     for _, key in ipairs(events) do redis.call('DEL', key) end

@@ -105,11 +105,15 @@ impl Worker {
     ) -> RedisResult<Vec<Result<StoreReply, StoreError>>> {
         let mut warning = None;
         for (_, request) in requests {
-            if let StoreRequest::Join { node, .. } = request {
-                // The node hears what others say from before it has joined.
-                let news = self.last_news(connection)?;
-                *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
-                warning = memory(connection).as_deref().and_then(eviction_warning);
+            match request {
+                StoreRequest::Join { node, .. } => {
+                    // The node hears what others say from before it has joined.
+                    let news = self.last_news(connection)?;
+                    *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
+                    warning = memory(connection).as_deref().and_then(eviction_warning);
+                }
+                StoreRequest::Leave { .. } => *lock(&self.place) = None,
+                _ => {}
             }
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
@@ -197,7 +201,9 @@ impl Worker {
     }
 
     fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) {
-        let mut after = place.clone();
+        // A node that has joined again meanwhile has another place, and one that has left has none.
+        let mut known = lock(&self.place);
+        let Some(after) = known.as_mut().filter(|known| *known == place) else { return };
         for item in items {
             after.item.clone_from(&item.0);
             // What cannot be read is for another version.
@@ -213,11 +219,6 @@ impl Worker {
             after.news = number;
             // What cannot be read may be anything.
             self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
-        }
-        // A node that has joined again meanwhile has another place.
-        let mut known = lock(&self.place);
-        if known.as_ref() == Some(place) {
-            *known = Some(after);
         }
     }
 }
