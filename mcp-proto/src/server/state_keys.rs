@@ -77,13 +77,18 @@ impl StateKeys {
 
     /// Returns whether a server with one of these keys has made the id of a session.
     pub(super) fn has_made_session(&self, id: &str) -> bool {
-        let Some(bytes) = URL_SAFE_NO_PAD.decode(id).ok().filter(|bytes| bytes.len() == RANDOM + PROOF) else {
-            return false;
-        };
+        self.made_session(id).is_some()
+    }
+
+    /// Returns the random bytes of the id of a session, if a server with one of these keys has made
+    /// it.
+    pub(super) fn made_session(&self, id: &str) -> Option<[u8; RANDOM]> {
+        let bytes = URL_SAFE_NO_PAD.decode(id).ok().filter(|bytes| bytes.len() == RANDOM + PROOF)?;
         let (random, proof) = bytes.split_at(RANDOM);
         // All bytes are compared, so that the time tells nothing.
         let is_of = |age| self.proof(age, random).iter().zip(proof).fold(0, |all, (a, b)| all | (a ^ b)) == 0;
-        is_of(KeyAge::Current) || self.previous.is_some() && is_of(KeyAge::Previous)
+        let is_made = is_of(KeyAge::Current) || self.previous.is_some() && is_of(KeyAge::Previous);
+        random.try_into().ok().filter(|_| is_made)
     }
 
     fn proof(&self, age: KeyAge, random: &[u8]) -> [u8; PROOF] {

@@ -68,6 +68,13 @@ pub enum NodeItem {
         /// The request.
         request: RequestDigest,
     },
+    /// HTTP+SSE: the client of a stream of this node has posted a message at another one.
+    Posted {
+        /// The stream, by the digest of its id.
+        stream: SessionDigest,
+        /// The message, with its origin.
+        post: Bytes,
+    },
     /// News were lost: the store keeps a bounded number of them, and this node was away for too
     /// long. It takes everything that its clients watch as changed.
     Missed,
@@ -77,7 +84,9 @@ impl NodeItem {
     /// Returns its size, in bytes, as a store counts it.
     pub(super) fn size(&self) -> usize {
         match self {
-            Self::Answer { message, .. } | Self::Own { message, .. } => message.len(),
+            Self::Answer { message, .. } | Self::Own { message, .. } | Self::Posted { post: message, .. } => {
+                message.len()
+            }
             Self::News { .. }
             | Self::Taken { .. }
             | Self::Tail { .. }
@@ -98,6 +107,7 @@ impl NodeItem {
             }
             Self::Answer { session, message } => of("answer", session).with("message", text(message)),
             Self::Own { session, message } => of("own", session).with("message", text(message)),
+            Self::Posted { stream, post } => of("posted", stream).with("message", text(post)),
             Self::Taken { session, stream, epoch } => {
                 let epoch = Object::new().with("node", epoch.node.to_string()).with("number", epoch.number);
                 of("taken", session).with("stream", *stream).with("epoch", epoch)
@@ -134,6 +144,7 @@ impl NodeItem {
             }
             "answer" => Self::Answer { session: session()?, message: message()? },
             "own" => Self::Own { session: session()?, message: message()? },
+            "posted" => Self::Posted { stream: session()?, post: message()? },
             "taken" => {
                 let epoch = object.object("epoch")?;
                 let node = Incarnation::parse(&epoch.required_str("node")?)?;
@@ -169,7 +180,8 @@ mod tests {
         let all = [
             NodeItem::News { from: epoch.node, news: News::Elicited("e".into()) },
             NodeItem::Answer { session, message: message.clone() },
-            NodeItem::Own { session, message },
+            NodeItem::Own { session, message: message.clone() },
+            NodeItem::Posted { stream: session, post: message },
             NodeItem::Taken { session, stream, epoch },
             NodeItem::Tail { session, stream, by: NodeTag(9) },
             NodeItem::Grown { session, stream },

@@ -81,6 +81,7 @@ impl Server {
             NodeItem::Tail { session, stream, by } => self.on_tail(session, stream, by),
             NodeItem::Grown { session, stream } => self.on_grown(session, stream),
             NodeItem::Own { session, message } => self.on_own_message(session, message),
+            NodeItem::Posted { stream, post } => self.on_posted(stream, &post),
             NodeItem::Cancel { session, request } => {
                 let key = self.wire.http.session_of_digest(session);
                 self.cancel_of_digest(key.map(SessionRef::Http), request);

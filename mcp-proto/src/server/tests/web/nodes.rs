@@ -713,3 +713,52 @@ fn streams_go_on_after_the_store_was_away() {
         assert_eq!((data.len(), said.last().unwrap().as_str()), (5, "end"), "server {at}: {said:?}");
     }
 }
+
+// covers: SSE-S-004
+#[test]
+fn message_posted_at_another_server_reaches_its_stream() {
+    let mut nodes = Nodes::with(2, |config| {
+        config.sse = Some(SsePaths::default());
+        config.admit = true;
+    });
+    nodes.principal = Some("ada");
+    let stream = nodes.sites[0].begin_at("/sse", "GET", Headers::new().with("Accept", "text/event-stream"));
+    nodes.settle();
+    nodes.sites[0].bench.item(stream, Inbound::End);
+    nodes.settle();
+    let said = nodes.sites[0].said(stream);
+    let endpoint = said.iter().find_map(|line| line.strip_prefix("endpoint|")).expect("an endpoint").to_owned();
+    let post = |nodes: &mut Nodes, at: usize, target: &str, body: &str| {
+        let headers = Headers::new().with("Content-Type", "application/json").with("X-Own", "1");
+        let x = nodes.sites[at].begin_at(target, "POST", headers);
+        nodes.settle();
+        nodes.sites[at].bench.item(x, read(body));
+        nodes.sites[at].bench.item(x, Inbound::End);
+        nodes.settle();
+        nodes.sites[at].said(x).pop().unwrap()
+    };
+    for at in [1, 0, 1] {
+        let initialize = initialize("2024-11-05", "{}");
+        let body = if at == 0 { r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"# } else { &initialize };
+        assert_eq!(post(&mut nodes, at, &endpoint, body), "202 ");
+    }
+    assert_eq!(post(&mut nodes, 1, &endpoint, &call(2)), "202 ");
+    let (responder, incoming) = nodes.sites[0].handed();
+    let head = incoming.context.http.as_ref().expect("the head of the post");
+    assert_eq!((head.headers.get("X-Own"), &*head.method), (Some("1"), "POST"));
+    assert_eq!(incoming.context.principal, Some(Principal("ada".into())));
+    nodes.finish(0, responder);
+    assert!(nodes.sites[0].said(stream).iter().any(|line| line.contains(&answer(2))));
+    // Another principal's message does not reach it, and nothing does once it is gone.
+    nodes.principal = Some("bob");
+    post(&mut nodes, 1, &endpoint, &call(3));
+    assert!(nodes.sites[0].requests.is_empty() && nodes.sites[0].codes().contains(&"bad-session"));
+    nodes.principal = Some("ada");
+    nodes.kill(0);
+    nodes.sites[1].bench.pass(20 * SECOND);
+    nodes.sites[0].bench.now = nodes.sites[1].bench.now;
+    nodes.settle();
+    assert!(post(&mut nodes, 1, &endpoint, &call(4)).starts_with("404 "));
+    let forged = "/messages?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    assert!(post(&mut nodes, 1, forged, &call(5)).starts_with("404 "));
+}

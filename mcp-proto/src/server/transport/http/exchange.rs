@@ -39,6 +39,8 @@ pub(super) enum StoreWait {
     Drop,
     /// Another server gets the answer of a client.
     Send,
+    /// The server of its stream gets a posted message.
+    Post,
     /// A stream is opened.
     Open,
 }

@@ -16,6 +16,7 @@ mod history;
 mod hosts;
 mod legacy;
 mod modern;
+mod posted;
 mod respond;
 mod sessions;
 mod shared;

@@ -5,6 +5,7 @@
 
 use super::exchange::{ResponseStage, StoreWait};
 use super::headers::names_modern;
+use super::legacy::unknown_session;
 use super::path_of;
 use super::sessions::{HttpState, SessionEntry};
 use super::sse::PathUse;
@@ -476,11 +477,13 @@ impl Server {
 
     /// Another server has got an answer to a question of this one, or has not.
     pub(in crate::server) fn answer_is_sent(&mut self, x: ExchangeId, result: Result<StoreReply, StoreError>) {
-        if self.take_wait(x).is_none() {
-            return;
-        }
+        let Some(wait) = self.take_wait(x) else { return };
         match result {
             Ok(StoreReply::Done) => self.wire.env.accept(x),
+            // The stream has ended with its server.
+            Ok(StoreReply::NoNode) if matches!(wait, StoreWait::Post) => {
+                self.wire.env.reject(x, None, 404, &unknown_session());
+            }
             Ok(StoreReply::NoNode) => {
                 self.wire.env.diagnose(DiagnosticKind::LateAnswer, "the server that has asked is gone");
                 self.wire.env.accept(x);

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 /// What outlives an HTTP exchange: sessions and streams.
 #[derive(Debug)]
 pub(in crate::server) struct HttpState {
-    pub(super) seed: Seed,
+    pub(in super::super) seed: Seed,
     pub(in super::super) sessions: BTreeMap<SessionKey, Box<SessionEntry>>,
     /// By the digest of the id, so that the time of a lookup reveals nothing about the ids.
     pub(in super::super) names: BTreeMap<[u8; 32], SessionKey>,
