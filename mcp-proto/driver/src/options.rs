@@ -325,7 +325,7 @@ impl ServerOptions {
 
     /// Applies the options to the configuration of the engine.
     pub fn configure(&self, config: &mut ServerConfig) {
-        config.store |= self.store.is_some();
+        config.store = config.store.or_else(|| self.store.as_ref().map(|store| store.serves()));
         config.admit |= self.admit.is_some();
         #[cfg(feature = "auth")]
         if let Some(AdmitCallback::Verify(check)) = &self.admit {

@@ -3,6 +3,7 @@
 use super::compat::ServerCompat;
 use super::hosts::Hosts;
 use super::state_keys::StateKeys;
+use super::store::{Durability, Serves};
 use crate::auth::Resource;
 use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
@@ -140,11 +141,14 @@ pub struct ServerConfig {
     /// Whether the engine emits [`Event::Kept`](super::Event::Kept) for every event that is kept for
     /// resumption. Default no.
     pub report_kept: bool,
-    /// Whether this server is a node of a [store](super::store) that it shares with others. The
-    /// engine then emits [`Event::Store`](super::Event::Store). It has effect only with
+    /// What a [store](super::store) serves that this server shares with others. The engine then
+    /// emits [`Event::Store`](super::Event::Store). It has effect only with
     /// [`state_keys`](Self::state_keys), which all nodes share. With an adapter use its `store`,
-    /// which sets this. Default no.
-    pub store: bool,
+    /// which sets this. Default `None`: there is no store.
+    pub store: Option<Serves>,
+    /// When an event of a stream is sent whose session a store serves. Default
+    /// [`Durability::Stored`].
+    pub durability: Durability,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO). Sealed states carry the calendar
     /// time of their expiry.
     pub origin_unix: Duration,
@@ -214,7 +218,8 @@ impl ServerConfig {
             retry: Duration::from_secs(1),
             stream_after: Duration::from_millis(500),
             report_kept: false,
-            store: false,
+            store: None,
+            durability: Durability::Stored,
             origin_unix: Duration::ZERO,
             on_message: None,
             observe: None,
@@ -228,7 +233,12 @@ impl ServerConfig {
 impl ServerConfig {
     /// Returns whether the engine uses a store.
     pub(super) const fn has_store(&self) -> bool {
-        self.store && self.state_keys.is_some()
+        self.store.is_some() && self.state_keys.is_some()
+    }
+
+    /// Returns whether servers share the sessions of legacy clients.
+    pub(super) fn shares_sessions(&self) -> bool {
+        self.has_store() && self.store.is_some_and(Serves::sessions)
     }
 }
 
@@ -262,6 +272,7 @@ impl core::fmt::Debug for ServerConfig {
             .field("stream_after", &self.stream_after)
             .field("report_kept", &self.report_kept)
             .field("store", &self.store)
+            .field("durability", &self.durability)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
             .field("observe", &self.observe)

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use mcp_proto::server::store::{Incarnation, Memory, StoreRequest};
+use mcp_proto::server::store::{Incarnation, Memory, Serves, StoreRequest};
 use std::io;
 use std::thread;
 use std::time::Instant;
@@ -57,6 +57,10 @@ impl Default for SharedMemory {
 }
 
 impl StoreDriver for SharedMemory {
+    fn serves(&self) -> Serves {
+        Memory::SERVES
+    }
+
     fn start(&self, port: StorePort) -> io::Result<()> {
         let shared = Arc::clone(&self.0);
         thread::Builder::new().name("mcp-store".into()).spawn(move || shared.serve(&port)).map(drop)

@@ -18,11 +18,15 @@ pub use redis::Redis;
 
 pub(super) use port::StoreQueue;
 
+use mcp_proto::server::store::Serves;
 use std::io;
 
 /// Connects servers to a store. What a driver needs to know about requests is in
 /// [`mcp_proto::server::store`]; it treats their contents as bytes.
 pub trait StoreDriver: Send + Sync + 'static {
+    /// Returns what the store serves.
+    fn serves(&self) -> Serves;
+
     /// Begins to carry out the requests of one server, until [`StorePort::take`] returns `None`.
     /// Returns at once: a thread or a task of the driver does the work, and connects to the store.
     ///

@@ -2,7 +2,7 @@
 
 mod streams;
 
-use super::{Incarnation, News, NodeItem, NodeTag, SessionDigest, StoreReply, StoreRequest};
+use super::{Incarnation, News, NodeItem, NodeTag, Serves, SessionDigest, StoreReply, StoreRequest};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -51,6 +51,9 @@ impl Memory {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// What it serves: everything.
+    pub const SERVES: Serves = Serves::SESSIONS;
 
     /// Carries out a request.
     pub fn apply(&mut self, now: Duration, request: StoreRequest) -> StoreReply {

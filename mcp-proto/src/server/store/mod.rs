@@ -45,6 +45,35 @@ use bytes::Bytes;
 use core::fmt;
 use core::time::Duration;
 
+/// What a store serves, beside the leases and the news of its nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Serves {
+    sessions: bool,
+}
+
+impl Serves {
+    /// Only the leases and the news.
+    pub const CHANGES: Self = Self { sessions: false };
+    /// The sessions of legacy clients over HTTP too, with their streams.
+    pub const SESSIONS: Self = Self { sessions: true };
+
+    /// Returns whether it serves sessions.
+    pub const fn sessions(self) -> bool {
+        self.sessions
+    }
+}
+
+/// When an event of a stream is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// When the store has it: what a client has seen can be resumed at any server.
+    #[default]
+    Stored,
+    /// At once, so that a slow store delays nothing. If this server is lost, a client may have seen
+    /// events that no other one knows.
+    Behind,
+}
+
 /// Identifies a request to the store. An engine never reuses one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StoreToken(pub u64);

@@ -42,6 +42,8 @@ pub(in crate::server) struct Node {
     pub(in crate::server) loading: BTreeMap<SessionDigest, Vec<ExchangeId>>,
     /// The sessions with changes that the store does not have.
     pub(in crate::server) changed: BTreeSet<SessionKey>,
+    /// The size of the events that wait for the store, in bytes.
+    held: usize,
     /// The streams with events that the store was not asked to keep, since it has failed.
     stalled: BTreeSet<StreamKey>,
     /// What the store has not got yet. The most important first, and nothing twice.
@@ -117,6 +119,7 @@ impl Node {
             pending: BTreeMap::new(),
             loading: BTreeMap::new(),
             changed: BTreeSet::new(),
+            held: 0,
             stalled: BTreeSet::new(),
             unsaid: BTreeSet::new(),
             unsaid_bytes: 0,
@@ -261,6 +264,21 @@ impl ServerEnv {
         self.emit(Event::Store(token, request));
         self.arm_store();
         true
+    }
+
+    /// Returns the size of the events that wait for the store, in bytes.
+    pub(in crate::server) fn held_for_store(&self) -> usize {
+        self.node.as_ref().map_or(0, |node| node.held)
+    }
+
+    /// An event of this size waits for the store.
+    pub(in crate::server) fn hold_for_store(&mut self, bytes: usize) {
+        self.node.iter_mut().for_each(|node| node.held += bytes);
+    }
+
+    /// An event of this size waits for the store no longer.
+    pub(in crate::server) fn release_for_store(&mut self, bytes: usize) {
+        self.node.iter_mut().for_each(|node| node.held -= bytes);
     }
 
     /// The store could not be asked to keep the events of a stream.

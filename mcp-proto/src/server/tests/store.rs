@@ -33,7 +33,7 @@ impl Nodes {
             let bench = Bench::seeded([seed; 32], |config| {
                 announces(config);
                 config.state_keys = Some([1; 32].into());
-                config.store = true;
+                config.store = Some(Memory::SERVES);
                 change(config);
             });
             Node { bench, own: None, said: Vec::new(), codes: Vec::new(), asked: Vec::new() }
@@ -373,7 +373,7 @@ fn server_that_ends_says_the_rest_and_leaves() {
 
 #[test]
 fn without_a_store_or_keys_nothing_is_emitted() {
-    for (keys, store) in [(None, true), (Some([1; 32].into()), false)] {
+    for (keys, store) in [(None, Some(Memory::SERVES)), (Some([1; 32].into()), None)] {
         let mut bench = Bench::with(|config| {
             announces(config);
             (config.state_keys, config.store) = (keys, store);

@@ -9,6 +9,7 @@ mod worker;
 use super::{StoreDriver, StorePort};
 use alloc::string::String;
 use core::fmt;
+use mcp_proto::server::store::Serves;
 use redis::{Client, RedisError};
 use std::io;
 use worker::Worker;
@@ -50,6 +51,10 @@ impl Redis {
 }
 
 impl StoreDriver for Redis {
+    fn serves(&self) -> Serves {
+        Serves::SESSIONS
+    }
+
     fn start(&self, port: StorePort) -> io::Result<()> {
         let invalid = |why: RedisError| io::Error::new(io::ErrorKind::InvalidInput, why.to_string());
         let client = Client::open(self.url.as_str()).map_err(invalid)?;

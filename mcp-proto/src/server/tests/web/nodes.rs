@@ -5,7 +5,7 @@ use super::*;
 use crate::LogLevel;
 use crate::input::{Change, Note, Principal};
 use crate::model::logging::LogMessage;
-use crate::server::store::{Incarnation, Memory, StoreReply, StoreRequest};
+use crate::server::store::{Durability, Incarnation, Memory, Serves, StoreReply, StoreRequest};
 
 /// Servers behind a load balancer, and the store that they share.
 struct Nodes {
@@ -31,7 +31,7 @@ impl Nodes {
             site.bench = Bench::seeded([seed; 32], |config| {
                 announces(config);
                 config.state_keys = Some([1; 32].into());
-                config.store = true;
+                config.store = Some(Memory::SERVES);
                 change(config);
             });
             site
@@ -761,4 +761,78 @@ fn message_posted_at_another_server_reaches_its_stream() {
     assert!(post(&mut nodes, 1, &endpoint, &call(4)).starts_with("404 "));
     let forged = "/messages?sessionId=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     assert!(post(&mut nodes, 1, forged, &call(5)).starts_with("404 "));
+}
+
+#[test]
+fn events_go_out_at_once_if_the_store_may_lag_behind() {
+    let mut nodes = Nodes::with(2, |config| config.durability = Durability::Behind);
+    let client = nodes.session(0, "{}");
+    let (x, responder) = nodes.stream(0, &client, 1);
+    nodes.is_away = true;
+    nodes.progress(0, &responder, 1.0);
+    let said = nodes.sites[0].said(x);
+    let (ids, data) = events(&said);
+    assert_eq!((ids.len(), data.len()), (2, 1), "{said:?}");
+    let cursor = ids[0].to_owned();
+    nodes.is_away = false;
+    (0..3).for_each(|_| nodes.pass(2 * SECOND));
+    nodes.finish(0, responder);
+    let said = nodes.sites[0].said(x);
+    assert_eq!((events(&said).1, said.last().unwrap().as_str()), (vec![answer(1).as_str()], "end"), "nothing twice");
+    // The other server has all of it.
+    let there = nodes.resume(1, &client, &cursor);
+    assert_eq!(events(&nodes.sites[1].said(there)).1.len(), 2);
+}
+
+#[test]
+fn events_that_wait_for_the_store_are_bounded_and_answers_are_not_lost() {
+    let mut nodes = Nodes::with(1, |config| config.limits.server.max_store_bytes = 1 << 10);
+    let client = nodes.session(0, "{}");
+    let (x, responder) = nodes.stream(0, &client, 1);
+    nodes.progress(0, &responder, 0.5);
+    nodes.sites[0].said(x);
+    nodes.is_away = true;
+    (1..100).for_each(|nth| nodes.progress(0, &responder, f64::from(nth)));
+    let env = &nodes.sites[0].bench.server.wire.env;
+    assert!(env.held_for_store() <= 1 << 10);
+    assert!(nodes.sites[0].codes().contains(&"dropped-notification"));
+    nodes.finish(0, responder);
+    nodes.is_away = false;
+    (0..3).for_each(|_| nodes.pass(2 * SECOND));
+    let said = nodes.sites[0].said(x);
+    let (_, data) = events(&said);
+    assert!(data.len() < 20 && *data.last().unwrap() == answer(1), "{said:?}");
+    assert_eq!(nodes.sites[0].bench.server.wire.env.held_for_store(), 0);
+}
+
+//
+#[test]
+fn clients_of_a_server_that_ends_listen_at_another_at_once() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let own = nodes.bare(0, "GET", client.headers().with("Accept", "text/event-stream"));
+    nodes.sites[0].said(own);
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.shutdown(bench.now, 10 * SECOND);
+    nodes.settle();
+    assert_eq!(nodes.sites[0].said(own), ["(0)|", "end"]);
+    let there = nodes.bare(1, "GET", client.headers().with("Accept", "text/event-stream"));
+    assert_eq!(nodes.sites[1].said(there)[0], "200 stream");
+    assert_eq!(nodes.call(1, &client, 2), ok(2));
+}
+
+#[test]
+fn store_that_serves_changes_only_leaves_sessions_to_each_server() {
+    let mut nodes = Nodes::with(2, |config| config.store = Some(Serves::CHANGES));
+    let client = nodes.session(0, "{}");
+    nodes.asked();
+    assert_eq!(nodes.call(0, &client, 1), ok(1));
+    let x = nodes.post(1, client.headers(), &call(2));
+    assert_eq!((nodes.sites[1].refusal(x).0, nodes.asked()), (404, vec![]));
+    let own = nodes.bare(0, "GET", client.headers().with("Accept", "text/event-stream"));
+    nodes.sites[0].said(own);
+    let bench = &mut nodes.sites[1].bench;
+    bench.server.publish(bench.now, Change::Tools);
+    nodes.settle();
+    assert!(nodes.sites[0].said(own).concat().contains("tools/list_changed"));
 }

@@ -134,7 +134,7 @@ impl Server {
                 self.sweep_sessions();
             }
             let changes = self.listens.changes();
-            let keys = self.shared.config.has_store().then_some(&self.shared.keys);
+            let keys = self.shared.config.shares_sessions().then_some(&self.shared.keys);
             let (key, name) = self.wire.http.open_session(&mut self.wire.env, x, negotiated, changes, keys)?;
             headers.push(SESSION, name);
             let body = result_response(id, &result);

@@ -220,6 +220,9 @@ impl Server {
     /// Ends the sessions' own streams, since the server shuts down.
     pub(in crate::server) fn end_own_streams(&mut self) {
         let own: Vec<StreamKey> = self.wire.http.sessions.values().filter_map(|session| session.own).collect();
-        own.into_iter().for_each(|stream| self.end_stream(stream));
+        for stream in own {
+            self.move_listener(stream);
+            self.end_stream(stream);
+        }
     }
 }

@@ -164,8 +164,12 @@ impl Server {
     /// made never has.
     fn session_to_load(&self, head: &RequestHead) -> Option<SessionDigest> {
         let config = &self.shared.config;
-        self.wire.env.node.as_ref()?;
-        if config.sessions == Sessions::Off || names_modern(head) || config.place(path_of(head)) != Some(PathUse::Mcp) {
+        let is_shared = config.shares_sessions() && self.wire.env.node.is_some();
+        if !is_shared
+            || config.sessions == Sessions::Off
+            || names_modern(head)
+            || config.place(path_of(head)) != Some(PathUse::Mcp)
+        {
             return None;
         }
         let mut named = head.headers.all(SESSION).map(str::trim);

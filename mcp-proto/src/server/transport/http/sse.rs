@@ -71,7 +71,8 @@ impl Server {
         if let Err(full) = self.wire.env.check_share(&client, Bound::Streams, 1) {
             return self.wire.env.reject(x, None, 503, &full.reject("there are too many streams"));
         }
-        let tag = self.wire.env.node.as_ref().map(|node| node.tag());
+        let node = self.wire.env.node.as_ref().filter(|_| self.shared.config.shares_sessions());
+        let tag = node.map(|node| node.tag());
         let id = match tag {
             Some(tag) => self.wire.http.mint_shared_id(&self.shared.keys, tag),
             None => self.wire.http.mint_id(),

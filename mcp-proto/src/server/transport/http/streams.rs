@@ -252,6 +252,7 @@ impl HttpState {
     }
 
     pub(super) fn remove_stream(&mut self, env: &mut ServerEnv, key: StreamKey) {
+        self.forget_waiting(env, key);
         env.timers.set(ServerTimer::Keep(key), None);
         let Some(stream) = self.streams.remove(&key) else { return };
         let Some(session) = stream.session.and_then(|session| self.sessions.get_mut(&session)) else { return };

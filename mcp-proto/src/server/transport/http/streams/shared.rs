@@ -11,7 +11,8 @@ use crate::rpc::{ErrorObject, Id, Message, Object, RawJson, code, error_response
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ReplyTo, ServerTimer, SessionRef, StreamKey};
 use crate::server::store::{
-    Epoch, NodeItem, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoredEvent, Then,
+    Durability, Epoch, NodeItem, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest,
+    StoredEvent, Then,
 };
 use crate::server::{Server, SessionEnd};
 use alloc::collections::{BTreeSet, VecDeque};
@@ -59,6 +60,14 @@ struct WaitingEvent {
     is_last: bool,
     /// The store has been asked to keep it.
     is_asked: bool,
+    /// It was sent before the store has it.
+    is_sent: bool,
+}
+
+impl WaitingEvent {
+    const fn new(retry: Option<Duration>, data: Bytes, is_last: bool) -> Self {
+        Self { retry, data, is_last, is_asked: false, is_sent: false }
+    }
 }
 
 /// What follows once the store has events.
@@ -154,8 +163,26 @@ impl HttpState {
         data: &Bytes,
         is_last: bool,
     ) -> bool {
-        let Some(shared) = self.shared_mut(key) else { return false };
-        shared.waiting.push_back(WaitingEvent { retry, data: data.clone(), is_last, is_asked: false });
+        let max = env.config.limits.server.max_store_bytes;
+        let Some(stream) = self.streams.get_mut(&key) else { return false };
+        let (number, is_own, exchange) = (stream.number, stream.is_own, stream.exchange);
+        let Some(shared) = &mut stream.shared else { return false };
+        let mut event = WaitingEvent::new(retry, data.clone(), is_last);
+        let is_answer = is_last || answered(data).is_some();
+        if !is_answer && env.held_for_store().saturating_add(data.len()) > max {
+            env.diagnose(DiagnosticKind::DroppedNotification, "the store does not reply");
+            return true;
+        }
+        // The numbers of a request's stream begin with 1, whoever has written it.
+        let is_numbered = matches!(shared.claim, StreamClaim::Held(_)) || !is_own;
+        if let Some(x) = exchange.filter(|_| is_numbered && env.config.durability == Durability::Behind) {
+            let at = shared.stored + shared.waiting.len() as u64 + 1;
+            let id = Some(event_id(number, at));
+            (event.is_sent, stream.said) = (true, Some(at));
+            env.send_on_stream(x, Outbound::Event { event: None, id, retry, data: data.clone() });
+        }
+        env.hold_for_store(data.len());
+        shared.waiting.push_back(event);
         self.store_waiting(env, key);
         true
     }
@@ -242,6 +269,7 @@ impl HttpState {
         let Some(session) = self.digest_of(key) else { return };
         let Some(shared) = self.shared_mut(key) else { return };
         for event in take(&mut shared.waiting) {
+            env.release_for_store(event.data.len());
             if event.data.is_empty() {
                 continue;
             }
@@ -264,7 +292,8 @@ impl HttpState {
         {
             shared.stored += 1;
             is_last |= event.is_last;
-            let Some(x) = stream.exchange else { continue };
+            env.release_for_store(event.data.len());
+            let Some(x) = stream.exchange.filter(|_| !event.is_sent) else { continue };
             let id = Some(event_id(stream.number, shared.stored));
             stream.said = Some(shared.stored);
             env.send_on_stream(x, Outbound::Event { event: None, id, retry: event.retry, data: event.data });
@@ -289,6 +318,13 @@ impl HttpState {
         let Some(shared) = self.shared_mut(key) else { return false };
         shared.closes = true;
         true
+    }
+
+    /// Forgets what waits for the store.
+    pub(super) fn forget_waiting(&mut self, env: &mut ServerEnv, key: StreamKey) {
+        if let Some(shared) = self.shared_mut(key) {
+            take(&mut shared.waiting).iter().for_each(|event| env.release_for_store(event.data.len()));
+        }
     }
 
     /// Returns the streams that this server may write.
@@ -395,9 +431,7 @@ impl Server {
         let Some(stream) = self.wire.http.stream(key) else { return };
         let running: Vec<RequestKey> = stream.running().iter().collect();
         let exchange = stream.exchange();
-        if let Some(shared) = self.wire.http.shared_mut(key) {
-            shared.waiting.clear();
-        }
+        self.wire.http.forget_waiting(&mut self.wire.env, key);
         exchange.into_iter().for_each(|x| self.abort(x));
         // Nothing of them is sent: the stream is not there any more.
         self.wire.http.remove_stream(&mut self.wire.env, key);
@@ -438,14 +472,27 @@ impl Server {
         match result {
             Ok(StoreReply::Done) => {}
             Ok(StoreReply::NoNode) => {
-                shared.waiting.push_front(WaitingEvent { retry: None, data: message, is_last: false, is_asked: false });
+                let held = message.len();
+                shared.waiting.push_front(WaitingEvent::new(None, message, false));
+                self.wire.env.hold_for_store(held);
                 self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
             }
             Ok(_) => self.wire.env.diagnose(DiagnosticKind::DroppedNotification, "the server of its client is busy"),
             Err(_) => {
-                shared.waiting.push_front(WaitingEvent { retry: None, data: message, is_last: false, is_asked: false });
+                let held = message.len();
+                shared.waiting.push_front(WaitingEvent::new(None, message, false));
+                self.wire.env.hold_for_store(held);
                 self.wire.env.stall(key);
             }
+        }
+    }
+
+    /// This server shuts down: the client of a stream opens it at another server at once.
+    pub(in super::super) fn move_listener(&mut self, key: StreamKey) {
+        let Some(stream) = self.wire.http.stream(key).filter(|stream| stream.shared.is_some()) else { return };
+        if let Some(x) = stream.exchange() {
+            let data = Bytes::new();
+            self.wire.env.send(x, Outbound::Event { event: None, id: None, retry: Some(Duration::ZERO), data });
         }
     }
 
