@@ -236,6 +236,11 @@ impl ServerConfig {
         self.store.is_some() && self.state_keys.is_some()
     }
 
+    /// Returns whether servers share tasks.
+    pub(super) fn shares_tasks(&self) -> bool {
+        self.has_store() && self.store.is_some_and(Serves::tasks)
+    }
+
     /// Returns whether servers share the sessions of legacy clients.
     pub(super) fn shares_sessions(&self) -> bool {
         self.has_store() && self.store.is_some_and(Serves::sessions)

@@ -26,7 +26,7 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::era::{AdmittedRequest, Caller, RequestParts, Transport};
+use super::era::{AdmittedRequest, Awaited, Caller, RequestParts, Transport};
 use super::keys::SessionRef;
 use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
@@ -114,6 +114,11 @@ impl Server {
                 let result = self.shared.config.discover(over);
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
             }
+            tasks::GET | tasks::UPDATE | tasks::CANCEL if self.asks_store_about(context, &parts)? => {
+                let admitted =
+                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false, false))?;
+                Ok(Modern::Run(AdmittedRequest { awaits: Some(Awaited::Store), ..admitted }))
+            }
             method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL) if self.shared.config.tasks => {
                 let result = self.task_request(context.exchange, method, &parts)?;
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
@@ -191,18 +196,33 @@ impl Server {
             method => {
                 let has_tasks = self.shared.config.tasks && negotiated.version.rules().tasks;
                 let mut awaits = None;
-                if has_tasks {
+                let is_about_tasks = matches!(method, tasks::GET | tasks::CANCEL | tasks::RESULT)
+                    || method == tasks::LIST && self.shared.config.admit;
+                if has_tasks && is_about_tasks && self.asks_about_task(context.exchange, &parts.params) {
+                    awaits = Some(Awaited::Store);
+                } else if has_tasks {
                     if let Some(result) = self.legacy_task_request(context.exchange, method, &parts.params) {
                         return result.map(Legacy::Reply);
                     }
                     if method == tasks::RESULT {
-                        awaits = Some(self.awaited_task(context.exchange, &parts.params)?);
+                        awaits = Some(Awaited::Task(self.awaited_task(context.exchange, &parts.params)?));
                     }
                 }
                 let admitted =
                     self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, has_tasks))?;
                 Ok(Legacy::Run(AdmittedRequest { awaits, ..admitted }))
             }
+        }
+    }
+
+    /// Returns whether a request of 2026-07-28 about a task has to ask the store.
+    fn asks_store_about(&self, context: RequestContext, parts: &RequestParts) -> Result<bool, ErrorReply> {
+        if !self.shared.config.tasks || !self.asks_about_task(context.exchange, &parts.params) {
+            return Ok(false);
+        }
+        match parts.declares_tasks() {
+            true => Ok(true),
+            false => Err(ErrorReply::of(DiagnosticKind::MissingCapability, undeclared())),
         }
     }
 

@@ -76,6 +76,10 @@ pub(super) enum ServerTimer {
     StoreRetry,
     /// The next look at the streams of other servers.
     Tails,
+    /// The next look at the tasks that clients wait for.
+    AwaitedTasks,
+    /// The next look for tasks of lost servers.
+    Orphans,
     /// The end of the grace period of a shutdown.
     Grace,
 }

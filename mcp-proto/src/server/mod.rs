@@ -152,6 +152,8 @@ impl ServerCommands for Server {
         }
         self.tell_tasks();
         self.keep_changes();
+        self.ask_about_tasks();
+        self.store_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -197,6 +199,8 @@ impl Server {
         }
         self.tell_tasks();
         self.keep_changes();
+        self.ask_about_tasks();
+        self.store_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -427,6 +431,7 @@ impl Server {
 
     /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
+        self.lose_tasks();
         self.requests.end_all(&mut self.wire);
         self.terminate();
     }
@@ -462,6 +467,8 @@ impl Server {
                     self.store_stalled();
                 }
                 ServerTimer::Tails => self.on_tails(),
+                ServerTimer::AwaitedTasks => self.on_awaited_tasks(),
+                ServerTimer::Orphans => self.sweep_orphans(),
                 ServerTimer::Grace => self.on_grace(),
             }
         }

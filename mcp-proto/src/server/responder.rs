@@ -69,7 +69,12 @@ impl ResponderData {
 
     /// Returns the id of a task. Without the key of the ids it cannot be guessed.
     pub(super) fn task_id(&self, key: TaskKey) -> String {
-        URL_SAFE_NO_PAD.encode(&HMAC::mac(key.0.to_be_bytes(), self.task_key)[..24])
+        let random = HMAC::mac(key.0.to_be_bytes(), self.task_key);
+        if self.config.shares_tasks() {
+            let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _] = random;
+            return self.keys.session_id(&random);
+        }
+        URL_SAFE_NO_PAD.encode(&random[..24])
     }
 
     /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's

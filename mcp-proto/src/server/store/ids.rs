@@ -1,5 +1,6 @@
 //! The names of nodes, sessions and requests in a store.
 
+use crate::auth::Principal;
 use crate::rpc::DecodeError;
 use alloc::format;
 use core::fmt;
@@ -18,6 +19,14 @@ pub struct SessionDigest(pub [u8; 32]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestDigest(pub [u8; 32]);
 
+/// The SHA-256 of the id of a task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskDigest(pub [u8; 32]);
+
+/// The SHA-256 of the name of a principal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrincipalDigest(pub [u8; 32]);
+
 /// The number of a node among the members of a store, below 2^20.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeTag(pub u32);
@@ -35,6 +44,20 @@ impl RequestDigest {
     /// Returns the digest of the id of a request, as its JSON text.
     pub fn of(id: &[u8]) -> Self {
         Self(Sha256::hash(id))
+    }
+}
+
+impl TaskDigest {
+    /// Returns the digest of the id of a task.
+    pub fn of(id: &str) -> Self {
+        Self(Sha256::hash(id.as_bytes()))
+    }
+}
+
+impl PrincipalDigest {
+    /// Returns the digest of the name of a principal.
+    pub fn of(principal: &Principal) -> Self {
+        Self(Sha256::hash(principal.as_str().as_bytes()))
     }
 }
 
@@ -80,7 +103,7 @@ macro_rules! hexadecimal {
     )+};
 }
 
-hexadecimal!(Incarnation SessionDigest RequestDigest);
+hexadecimal!(Incarnation SessionDigest RequestDigest TaskDigest PrincipalDigest);
 
 impl fmt::Display for NodeTag {
     /// Writes 5 hexadecimal digits.

@@ -1,6 +1,7 @@
 //! A store in memory: for several servers of one process, for tests and for simulations.
 
 mod streams;
+mod tasks;
 
 use super::{Incarnation, News, NodeItem, NodeTag, Serves, SessionDigest, StoreReply, StoreRequest};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -8,6 +9,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 use streams::{Appended, Streams};
+use tasks::{KeptTask, Tasks};
 
 /// The number of news that a store keeps for nodes that have not read them.
 const NEWS: usize = 1000;
@@ -20,6 +22,7 @@ const INBOX: (usize, usize) = (10_000, 64 << 20);
 pub struct Memory {
     members: BTreeMap<NodeTag, Member>,
     sessions: BTreeMap<SessionDigest, Session>,
+    tasks: Tasks,
     news: VecDeque<(Incarnation, News)>,
     /// The number of news that there have been.
     last: u64,
@@ -53,13 +56,14 @@ impl Memory {
     }
 
     /// What it serves: everything.
-    pub const SERVES: Serves = Serves::SESSIONS;
+    pub const SERVES: Serves = Serves::SESSIONS.and(Serves::TASKS);
 
     /// Carries out a request.
     pub fn apply(&mut self, now: Duration, request: StoreRequest) -> StoreReply {
         self.members.retain(|_, member| member.until > now);
         self.sessions.retain(|_, session| session.until > now);
         self.sessions.values_mut().for_each(|session| session.streams.expire(now));
+        self.tasks.expire(now);
         match request {
             StoreRequest::Join { node, lease } => {
                 let (until, read) = (now + lease, self.last);
@@ -128,6 +132,17 @@ impl Memory {
                 Some(_) => StoreReply::Done,
                 None => StoreReply::NoNode,
             },
+            StoreRequest::PutTask { task, version, record, owner, principal, created, ttl } => {
+                let kept = KeptTask { until: now + ttl, version, record, owner, place: (created, principal) };
+                self.tasks.put(task, kept)
+            }
+            StoreRequest::GetTask { task } => self.tasks.get(task),
+            StoreRequest::ListTasks { principal, after, count } => self.tasks.list(principal, after, count),
+            StoreRequest::Orphans { node, lease } => {
+                let is_member =
+                    |node: Incarnation| self.members.get(&node.tag()).is_some_and(|member| member.node == node);
+                self.tasks.orphans(now, node, lease, is_member)
+            }
             StoreRequest::Send { node, item } => match self.members.get_mut(&node) {
                 None => StoreReply::NoNode,
                 Some(member) => member.put(item),
@@ -163,6 +178,11 @@ impl Memory {
 
     fn member(&mut self, node: Incarnation) -> Option<&mut Member> {
         self.members.get_mut(&node.tag()).filter(|member| member.node == node)
+    }
+
+    /// Returns the number of tasks.
+    pub fn tasks(&self, now: Duration) -> usize {
+        self.tasks.len(now)
     }
 
     /// Returns the number of sessions.

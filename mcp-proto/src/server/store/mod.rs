@@ -29,7 +29,7 @@ mod node;
 mod record;
 mod replies;
 
-pub use ids::{Incarnation, NodeTag, RequestDigest, SessionDigest};
+pub use ids::{Incarnation, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, TaskDigest};
 pub use items::NodeItem;
 pub use memory::Memory;
 pub use news::News;
@@ -49,17 +49,31 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Serves {
     sessions: bool,
+    tasks: bool,
 }
 
 impl Serves {
     /// Only the leases and the news.
-    pub const CHANGES: Self = Self { sessions: false };
+    pub const CHANGES: Self = Self { sessions: false, tasks: false };
     /// The sessions of legacy clients over HTTP too, with their streams.
-    pub const SESSIONS: Self = Self { sessions: true };
+    pub const SESSIONS: Self = Self { sessions: true, tasks: false };
+    /// Tasks too.
+    pub const TASKS: Self = Self { sessions: false, tasks: true };
+
+    /// Returns what both serve.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { sessions: self.sessions || other.sessions, tasks: self.tasks || other.tasks }
+    }
 
     /// Returns whether it serves sessions.
     pub const fn sessions(self) -> bool {
         self.sessions
+    }
+
+    /// Returns whether it serves tasks.
+    pub const fn tasks(self) -> bool {
+        self.tasks
     }
 }
 
@@ -225,6 +239,50 @@ pub enum StoreRequest {
         /// The time.
         keep: Duration,
     },
+    /// Keep a task in this version, if it is kept in the one before; version 1 is a new task. The
+    /// reply is [`Done`](StoreReply::Done), also if exactly this was done before;
+    /// [`Task`](StoreReply::Task) with what is kept in another version; or
+    /// [`Missing`](StoreReply::Missing).
+    PutTask {
+        /// The task.
+        task: TaskDigest,
+        /// The version that it has from now on.
+        version: u64,
+        /// What is kept of it.
+        record: Bytes,
+        /// The node that works on it.
+        owner: Option<Incarnation>,
+        /// The principal in whose list it is.
+        principal: Option<PrincipalDigest>,
+        /// When it was created, in Unix milliseconds: the order of the list.
+        created: u64,
+        /// The time after which it ends.
+        ttl: Duration,
+    },
+    /// Return what is kept of a task: [`Task`](StoreReply::Task) or
+    /// [`Missing`](StoreReply::Missing).
+    GetTask {
+        /// The task.
+        task: TaskDigest,
+    },
+    /// Return the tasks of a principal after one, at most so many, the oldest first:
+    /// [`Tasks`](StoreReply::Tasks).
+    ListTasks {
+        /// The principal.
+        principal: PrincipalDigest,
+        /// When the one before was created, in Unix milliseconds, and the task.
+        after: Option<(u64, TaskDigest)>,
+        /// The number of tasks.
+        count: usize,
+    },
+    /// Return tasks of nodes that are no members, at most 100, unless another node has asked for
+    /// them within this time: [`Orphans`](StoreReply::Orphans).
+    Orphans {
+        /// The node that asks.
+        node: Incarnation,
+        /// The time.
+        lease: Duration,
+    },
     /// Return whether a node is a member: [`Done`](StoreReply::Done) or
     /// [`NoNode`](StoreReply::NoNode).
     IsMember {
@@ -272,8 +330,21 @@ pub enum StoreReply {
         /// What is kept.
         record: Bytes,
     },
-    /// There is no such session, or no such stream.
+    /// There is no such session, stream or task.
     Missing,
+    /// What is kept of a task.
+    Task {
+        /// Counts its changes.
+        version: u64,
+        /// What is kept.
+        record: Bytes,
+        /// The node that works on it.
+        owner: Option<Incarnation>,
+    },
+    /// What is kept of some tasks.
+    Tasks(Vec<Bytes>),
+    /// Tasks whose nodes are lost.
+    Orphans(Vec<TaskDigest>),
     /// The node may write the stream.
     Claimed {
         /// The right.

@@ -2,7 +2,7 @@
 
 use crate::input::{Change, Principal};
 use crate::rpc::{DecodeError, Object, RawJson};
-use crate::server::store::SessionDigest;
+use crate::server::store::{SessionDigest, TaskDigest};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -15,6 +15,8 @@ pub enum News {
     Closed(SessionDigest),
     /// What is kept of this session has changed.
     Session(SessionDigest),
+    /// This task has changed: it waits for its client, or has ended.
+    Task(TaskDigest),
     /// The access of this principal ends.
     Revoked(Principal),
     /// The web page of this elicitation is complete.
@@ -35,6 +37,7 @@ impl News {
         let (kind, value) = match self {
             Self::Closed(session) => ("closed", Some(session.to_string())),
             Self::Session(session) => ("session", Some(session.to_string())),
+            Self::Task(task) => ("task", Some(task.to_string())),
             Self::Revoked(principal) => ("revoked", Some(principal.as_str().to_string())),
             Self::Elicited(id) => ("elicited", Some(id.clone())),
             Self::Changed(Change::Tools) => ("tools", None),
@@ -61,6 +64,7 @@ impl News {
         Ok(match object.required::<String>("kind")?.as_str() {
             "closed" => Self::Closed(SessionDigest::parse(&value()?)?),
             "session" => Self::Session(SessionDigest::parse(&value()?)?),
+            "task" => Self::Task(TaskDigest::parse(&value()?)?),
             "revoked" => Self::Revoked(Principal(value()?.into())),
             "elicited" => Self::Elicited(value()?),
             "tools" => Self::Changed(Change::Tools),
@@ -83,6 +87,7 @@ mod tests {
         let all = [
             News::Closed(SessionDigest([0xa7; 32])),
             News::Session(SessionDigest([7; 32])),
+            News::Task(TaskDigest([9; 32])),
             News::Revoked(Principal("ada \"x\"".into())),
             News::Elicited("e-1".into()),
             News::Changed(Change::Tools),

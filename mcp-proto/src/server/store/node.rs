@@ -6,11 +6,12 @@ use super::{
 };
 use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
-use crate::input::{Change, SessionKey};
+use crate::input::{Change, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::Event;
 use crate::server::env::ServerEnv;
-use crate::server::keys::{ServerTimer, StreamKey};
+use crate::server::keys::{ServerTimer, StreamKey, TaskKey};
+use crate::server::tasks::{TaskChange, TaskRecord};
 use crate::server::transport::Opening;
 use crate::stats::StoreStats;
 use crate::time::Instant;
@@ -42,6 +43,10 @@ pub(in crate::server) struct Node {
     pub(in crate::server) loading: BTreeMap<SessionDigest, Vec<ExchangeId>>,
     /// The sessions with changes that the store does not have.
     pub(in crate::server) changed: BTreeSet<SessionKey>,
+    /// The requests about tasks that the store was not asked for yet.
+    asking: Vec<RequestKey>,
+    /// Other nodes that were members a short time ago, and until when they count as such.
+    pub(in crate::server) members: BTreeMap<Incarnation, Instant>,
     /// The size of the events that wait for the store, in bytes.
     held: usize,
     /// The streams with events that the store was not asked to keep, since it has failed.
@@ -103,6 +108,18 @@ pub(in crate::server) enum Then {
     ClaimLost(ExchangeId),
     /// The request was cancelled.
     Cancel(SessionDigest, RequestDigest),
+    /// This server works on the task.
+    TaskPut(TaskKey),
+    /// A request about tasks waits for it.
+    TaskRead(RequestKey),
+    /// A request about a task of that server waits for it.
+    TaskOwner(RequestKey, Box<(TaskRecord, u64, Incarnation)>),
+    /// A request has changed a task, which is this then, in this version.
+    TaskChange(RequestKey, Box<(TaskRecord, u64)>, TaskChange),
+    /// This server ends the tasks of lost ones.
+    Orphans,
+    /// One of them.
+    Orphan,
     /// Nothing waits for it.
     Nothing,
 }
@@ -119,6 +136,8 @@ impl Node {
             pending: BTreeMap::new(),
             loading: BTreeMap::new(),
             changed: BTreeSet::new(),
+            asking: Vec::new(),
+            members: BTreeMap::new(),
             held: 0,
             stalled: BTreeSet::new(),
             unsaid: BTreeSet::new(),
@@ -207,7 +226,8 @@ fn size(news: &News) -> usize {
         News::Changed(Change::Tools | Change::Prompts | Change::Resources)
         | News::ChangedAll
         | News::Closed(_)
-        | News::Session(_) => 0,
+        | News::Session(_)
+        | News::Task(_) => 0,
     };
     text + OVERHEAD
 }
@@ -264,6 +284,16 @@ impl ServerEnv {
         self.emit(Event::Store(token, request));
         self.arm_store();
         true
+    }
+
+    /// A request about tasks waits for the store.
+    pub(in crate::server) fn asks_store(&mut self, request: RequestKey) {
+        self.node.iter_mut().for_each(|node| node.asking.push(request));
+    }
+
+    /// Takes the requests about tasks that the store was not asked for yet.
+    pub(in crate::server) fn take_asking(&mut self) -> Vec<RequestKey> {
+        self.node.as_mut().map(|node| core::mem::take(&mut node.asking)).unwrap_or_default()
     }
 
     /// Returns the size of the events that wait for the store, in bytes.

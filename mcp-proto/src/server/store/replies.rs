@@ -17,11 +17,15 @@ impl Server {
                 if self.wire.env.has_joined(reply) {
                     // What others have said before is not known here.
                     self.take_all_as_changed();
+                    if self.shared.config.shares_tasks() {
+                        self.sweep_orphans();
+                    }
                 }
             }
             (Then::Renew(beat), Ok(reply)) => {
                 if !self.wire.env.has_renewed(beat, &reply) {
                     self.lose_streams();
+                    self.lose_tasks();
                     self.wire.env.join_store();
                 }
             }
@@ -43,6 +47,16 @@ impl Server {
             (Then::IsMember(node), result) => self.member_is_known(node, result),
             (Then::ClaimLost(x), result) => self.lost_is_claimed(x, result),
             (Then::Cancel(session, request), result) => self.cancelled_is_found(session, request, result),
+            (Then::TaskPut(task), result) => self.task_is_put(task, result),
+            (Then::TaskRead(request), result) => self.task_is_read(request, result),
+            (Then::TaskOwner(request, task), result) => self.task_owner_is_known(request, *task, result),
+            (Then::TaskChange(request, task, change), result) => {
+                let (record, version) = *task;
+                self.task_is_changed(request, record, version, change, result);
+            }
+            (Then::Orphans, Ok(StoreReply::Orphans(tasks))) => self.orphans_are_known(tasks),
+            (Then::Orphans, _) => {}
+            (Then::Orphan, result) => self.orphan_is_read(result),
         }
         self.wire.env.say_next();
     }
@@ -68,6 +82,7 @@ impl Server {
                 }
             }
             NodeItem::News { news: News::Session(session), .. } => self.session_is_outdated(session),
+            NodeItem::News { news: News::Task(task), .. } => self.task_is_outdated(task),
             NodeItem::News { news: News::Revoked(principal), .. } => self.end_access(&principal),
             NodeItem::News { news: News::Elicited(id), .. } => drop(self.requests.on_elicited(&mut self.wire, &id)),
             NodeItem::News { news: News::Changed(change), .. } => drop(self.listens.publish(&mut self.wire, change)),

@@ -9,6 +9,10 @@
 //! | `s:{session}` | hash | the record of a session, and its streams | its time |
 //! | `e:{session}:stream` | stream | the events of a stream; the ids are 1-0, 2-0, … | as its session, and some time after its end |
 //! | `x:{session}:request` | string | a request that was cancelled before it was claimed | a second |
+//! | `t:{task}` | hash | the record of a task, its version and its owner | its time |
+//! | `p:{principal}` | sorted set | the tasks of a principal, by their creation | that of its tasks |
+//! | `o:{incarnation}` | set | the tasks that a node works on | until it has none |
+//! | `{m}:nodes` `{m}:sweeper` | sorted set, string | the ends of leases; who looks for lost nodes | until a node has no task; a lease |
 //!
 //! The braces are part of a key, so that the keys of one script are at one node of a cluster.
 
@@ -21,8 +25,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 use mcp_proto::server::store::{
-    Epoch, Incarnation, News, NodeItem, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest,
-    StoredEvent,
+    Epoch, Incarnation, News, NodeItem, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, StoreError, StoreReply,
+    StoreRequest, StoredEvent,
 };
 
 /// A script with its keys and its arguments.
@@ -31,6 +35,14 @@ pub(super) struct ScriptCall {
     pub(super) script: Script,
     pub(super) keys: Vec<String>,
     pub(super) args: Vec<Vec<u8>>,
+}
+
+/// A command beside the script of a request.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Plain {
+    Script(ScriptCall),
+    AddToSet { key: String, member: String },
+    AddToList { key: String, score: u64, member: String, ttl: Duration },
 }
 
 /// What a script returns.
@@ -79,6 +91,68 @@ impl Keys {
 
     fn cancelled(&self, session: SessionDigest, request: impl ToString) -> String {
         format!("{}x:{{{session}}}:{}", self.prefix, request.to_string())
+    }
+
+    fn task(&self, task: impl ToString) -> String {
+        format!("{}t:{{{}}}", self.prefix, task.to_string())
+    }
+
+    /// Returns the key of the tasks of a principal.
+    pub(super) fn principal(&self, principal: PrincipalDigest) -> String {
+        format!("{}p:{{{principal}}}", self.prefix)
+    }
+
+    /// Returns the key of the tasks that a node works on.
+    pub(super) fn owned(&self, node: impl ToString) -> String {
+        format!("{}o:{{{}}}", self.prefix, node.to_string())
+    }
+
+    /// Returns the keys of the leases, and of the node that looks for lost ones.
+    pub(super) fn members(&self) -> [String; 2] {
+        [format!("{}{{m}}:nodes", self.prefix), format!("{}{{m}}:sweeper", self.prefix)]
+    }
+
+    /// Returns the call that notes how long the lease of a node lasts.
+    fn until(&self, node: Incarnation, lease: Duration) -> ScriptCall {
+        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).min(1 << 52);
+        let args = vec![text("until"), text(node), text(lease)];
+        ScriptCall { script: Script::Members, keys: self.members().into(), args }
+    }
+
+    /// Returns the call that reads a task.
+    pub(super) fn get_task(&self, task: impl ToString) -> ScriptCall {
+        ScriptCall { script: Script::Task, keys: vec![self.task(task)], args: vec![text("get")] }
+    }
+
+    /// Returns the call that returns lost nodes.
+    pub(super) fn lost(&self, node: Incarnation, lease: Duration) -> ScriptCall {
+        let args = vec![text("sweep"), text(node), millis(lease)];
+        ScriptCall { script: Script::Members, keys: self.members().into(), args }
+    }
+
+    /// Returns what comes before and after the script of a request. What they return does not
+    /// matter.
+    pub(super) fn around(&self, request: &StoreRequest) -> (Vec<Plain>, Vec<Plain>) {
+        let script = |call| vec![Plain::Script(call)];
+        match request {
+            StoreRequest::Join { node, lease } | StoreRequest::Renew { node, lease, .. } => {
+                (Vec::new(), script(self.until(*node, *lease)))
+            }
+            // The tasks that it has left are those of a lost node.
+            StoreRequest::Leave { node } => (Vec::new(), script(self.until(*node, Duration::ZERO))),
+            StoreRequest::PutTask { task, version, owner, principal, created, ttl, .. } => {
+                let task = task.to_string();
+                let before = owner.map(|owner| Plain::AddToSet { key: self.owned(owner), member: task.clone() });
+                let listed = principal.filter(|_| *version == 1).map(|principal| Plain::AddToList {
+                    key: self.principal(principal),
+                    score: *created,
+                    member: task,
+                    ttl: *ttl,
+                });
+                (before.into_iter().collect(), listed.into_iter().collect())
+            }
+            _ => (Vec::new(), Vec::new()),
+        }
     }
 
     /// Returns what carries out a request. `None`: this version has nothing for it.
@@ -139,6 +213,13 @@ impl Keys {
                 let keys = vec![self.session(*session), self.cancelled(*session, request)];
                 (Script::Cancel, keys, vec![text(request), millis(*keep)])
             }
+            StoreRequest::PutTask { task, version, record, owner, ttl, .. } => {
+                let owner = owner.map(text).unwrap_or_default();
+                let args = vec![text("put"), text(version), record.to_vec(), owner, millis(*ttl)];
+                (Script::Task, vec![self.task(task)], args)
+            }
+            StoreRequest::GetTask { task } => return Some(self.get_task(task)),
+            StoreRequest::Orphans { node, lease } => return Some(self.lost(*node, *lease)),
             _ => return None,
         };
         Some(ScriptCall { script, keys, args })
@@ -181,6 +262,7 @@ pub(super) fn reply(
             let [version, record] = parts(kept)?;
             StoreReply::Session { version: number(version)?, record: bytes(record)?.into() }
         }
+        (StoreRequest::PutTask { .. } | StoreRequest::GetTask { .. }, List(kept)) => task(kept)?,
         (StoreRequest::Claim { .. }, List(found)) if found.len() == 6 => claimed(parts(found)?)?,
         (StoreRequest::Claim { .. } | StoreRequest::Cancel { .. }, List(found)) => StoreReply::Owned(epoch(found)?),
         (StoreRequest::Append { .. }, List(found)) if found.len() == 2 => StoreReply::Fenced(epoch(found)?),
@@ -215,6 +297,22 @@ fn string(part: Returned) -> Result<String, StoreError> {
 
 fn number(part: Returned) -> Result<u64, StoreError> {
     string(part)?.parse().map_err(|_| corrupt("a script has returned something else for a number"))
+}
+
+/// Returns a task that a script has returned.
+pub(super) fn task(kept: Vec<Returned>) -> Result<StoreReply, StoreError> {
+    let [version, record, owner] = parts(kept)?;
+    let owner = string(owner)?;
+    let owner = if owner.is_empty() { None } else { Some(Incarnation::parse(&owner)?) };
+    Ok(StoreReply::Task { version: number(version)?, record: bytes(record)?.into(), owner })
+}
+
+/// Returns the texts in a list.
+pub(super) fn texts(returned: Returned) -> Result<Vec<String>, StoreError> {
+    match returned {
+        Returned::List(list) => list.into_iter().map(string).collect(),
+        Returned::Number(_) | Returned::Text(_) => Err(corrupt("there is no list")),
+    }
 }
 
 fn epoch(found: Vec<Returned>) -> Result<Epoch, StoreError> {

@@ -52,7 +52,7 @@ impl Redis {
 
 impl StoreDriver for Redis {
     fn serves(&self) -> Serves {
-        Serves::SESSIONS
+        Serves::SESSIONS.and(Serves::TASKS)
     }
 
     fn start(&self, port: StorePort) -> io::Result<()> {

@@ -12,11 +12,23 @@ pub(super) enum Script {
     Append,
     Read,
     Cancel,
+    Task,
+    Members,
 }
 
 impl Script {
-    pub(super) const ALL: [Self; 8] =
-        [Self::Node, Self::Publish, Self::Send, Self::Session, Self::Claim, Self::Append, Self::Read, Self::Cancel];
+    pub(super) const ALL: [Self; 10] = [
+        Self::Node,
+        Self::Publish,
+        Self::Send,
+        Self::Session,
+        Self::Claim,
+        Self::Append,
+        Self::Read,
+        Self::Cancel,
+        Self::Task,
+        Self::Members,
+    ];
 
     pub(super) const fn text(self) -> &'static str {
         match self {
@@ -28,6 +40,8 @@ impl Script {
             Self::Append => APPEND,
             Self::Read => READ,
             Self::Cancel => CANCEL,
+            Self::Task => TASK,
+            Self::Members => MEMBERS,
         }
     }
 }
@@ -210,4 +224,38 @@ local value = stream and redis.call('HGET', KEYS[1], 'c:' .. stream)
 if value then return {string.match(value, '(%x+):(%d+)')} end
 redis.call('SET', KEYS[2], '1', 'PX', ARGV[2])
 return 1
+";
+
+/// KEYS: task. ARGV: `get`, or `put`, version, record, owner or an empty text, time. Returns 0
+/// without the task, 1, or {version, record, owner}.
+const TASK: &str = "
+local kept = redis.call('HMGET', KEYS[1], 'v', 'r', 'o')
+if ARGV[1] == 'get' then return kept[1] and kept or 0 end
+local version = tonumber(ARGV[2])
+if not kept[1] then
+    if version > 1 then return 0 end
+elseif tonumber(kept[1]) == version and kept[2] == ARGV[3] and kept[3] == ARGV[4] then
+    return 1
+elseif tonumber(kept[1]) + 1 ~= version then
+    return kept
+end
+redis.call('HSET', KEYS[1], 'v', ARGV[2], 'r', ARGV[3], 'o', ARGV[4])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+return 1
+";
+
+/// KEYS: nodes, sweeper. ARGV: `until`, incarnation and the rest of its lease; or `sweep`,
+/// incarnation and time. The second returns nodes whose leases have ended, unless another node has
+/// asked within its time.
+const MEMBERS: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[1] == 'until' then
+    redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
+    return 1
+end
+local other = redis.call('GET', KEYS[2])
+if other and other ~= ARGV[2] then return {} end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 10)
 ";

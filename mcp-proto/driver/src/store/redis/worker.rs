@@ -2,7 +2,8 @@
 //! what other nodes say.
 
 use super::commands::{
-    Keys, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply,
+    Keys, Plain, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
+    texts,
 };
 use super::scripts::Script as Name;
 use crate::store::StorePort;
@@ -13,8 +14,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 use mcp_proto::exchange::Closed;
-use mcp_proto::server::store::{NodeItem, NodeTag, StoreError, StoreReply, StoreRequest, StoreToken};
-use redis::{Client, Connection, FromRedisValue, RedisError, RedisResult, Script, Value, cmd, pipe};
+use mcp_proto::server::store::{
+    NodeItem, NodeTag, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
+};
+use redis::{Client, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script, Value, cmd, pipe};
 use std::io;
 use std::thread;
 
@@ -119,28 +122,146 @@ impl Worker {
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
         let mut pipeline = pipe();
         pipeline.ignore_errors();
-        for ScriptCall { script, keys, args } in calls.iter().flatten() {
-            let command = pipeline.cmd("EVALSHA").arg(self.script(*script).get_hash()).arg(keys.len());
-            command.arg(keys);
-            for arg in args {
-                command.arg(arg);
+        for ((_, request), call) in requests.iter().zip(&calls) {
+            let (before, after) = self.keys.around(request);
+            before.iter().for_each(|plain| self.add_plain(&mut pipeline, plain));
+            if let Some(call) = call {
+                self.add_call(&mut pipeline, call);
             }
+            after.iter().for_each(|plain| self.add_plain(&mut pipeline, plain));
         }
-        let mut returned: Vec<RedisResult<Value>> = pipeline.query(connection)?;
+        let query = |connection: &mut Connection| match pipeline.is_empty() {
+            true => Ok(Vec::new()),
+            false => pipeline.query(connection),
+        };
+        let mut returned: Vec<RedisResult<Value>> = query(connection)?;
         let is_unknown = |returned: &RedisResult<Value>| matches!(returned, Err(why) if why.code() == Some("NOSCRIPT"));
         if returned.iter().any(is_unknown) {
             // All of them once more, so that their order stays: each may run twice.
             self.load_scripts(connection)?;
-            returned = pipeline.query(connection)?;
+            returned = query(connection)?;
         }
         let mut returned = returned.into_iter();
-        let result = |((_, request), call): (&(StoreToken, StoreRequest), Option<ScriptCall>)| {
-            let unknown = || StoreError::Refused("this version has nothing for the request".to_owned());
-            let returned = call.and_then(|_| returned.next()).ok_or_else(unknown)?;
-            let value = returned.map_err(|why| store_error(&why))?;
-            reply(request, parts(value)?, warning.take())
+        let mut results = Vec::with_capacity(requests.len());
+        for ((_, request), call) in requests.iter().zip(calls) {
+            let value = call.and_then(|_| returned.next());
+            results.push(match (request, value) {
+                (StoreRequest::ListTasks { principal, after, count }, _) => {
+                    self.list_tasks(connection, *principal, *after, *count).map(Ok)?
+                }
+                (_, None) => Err(StoreError::Refused("this version has nothing for the request".to_owned())),
+                (_, Some(Err(why))) => Err(store_error(&why)),
+                (StoreRequest::Orphans { .. }, Some(Ok(lost))) => match parts(lost).and_then(texts) {
+                    Ok(lost) => self.orphans(connection, lost).map(Ok)?,
+                    Err(why) => Err(why),
+                },
+                (_, Some(Ok(value))) => parts(value).and_then(|value| reply(request, value, warning.take())),
+            });
+        }
+        Ok(results)
+    }
+
+    fn add_call<'a>(&self, pipeline: &'a mut Pipeline, call: &ScriptCall) -> &'a mut Pipeline {
+        let command = pipeline.cmd("EVALSHA").arg(self.script(call.script).get_hash()).arg(call.keys.len());
+        command.arg(&call.keys);
+        for arg in &call.args {
+            command.arg(arg);
+        }
+        command
+    }
+
+    fn add_plain(&self, pipeline: &mut Pipeline, plain: &Plain) {
+        match plain {
+            Plain::Script(call) => self.add_call(pipeline, call).ignore(),
+            Plain::AddToSet { key, member } => pipeline.cmd("SADD").arg(key).arg(member).ignore(),
+            Plain::AddToList { key, score, member, ttl } => {
+                let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+                pipeline.cmd("ZADD").arg(key).arg(*score).arg(member).ignore();
+                // The first sets a time where there is none, the second extends it.
+                pipeline.cmd("PEXPIRE").arg(key).arg(ttl).arg("NX").ignore();
+                pipeline.cmd("PEXPIRE").arg(key).arg(ttl).arg("GT").ignore()
+            }
         };
-        Ok(requests.iter().zip(calls).map(result).collect())
+    }
+
+    /// Reads tasks. What is none any more is `None`.
+    fn read_tasks(&self, connection: &mut Connection, tasks: &[String]) -> RedisResult<Vec<Option<StoreReply>>> {
+        if tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipeline = pipe();
+        pipeline.ignore_errors();
+        for task in tasks {
+            self.add_call(&mut pipeline, &self.keys.get_task(task));
+        }
+        let returned: Vec<RedisResult<Value>> = pipeline.query(connection)?;
+        let read = |value: RedisResult<Value>| match parts(value.ok()?).ok()? {
+            Returned::List(kept) => task(kept).ok(),
+            Returned::Number(_) | Returned::Text(_) => None,
+        };
+        Ok(returned.into_iter().map(read).collect())
+    }
+
+    fn list_tasks(
+        &self,
+        connection: &mut Connection,
+        principal: PrincipalDigest,
+        after: Option<(u64, TaskDigest)>,
+        count: usize,
+    ) -> RedisResult<StoreReply> {
+        let key = self.keys.principal(principal);
+        let (mut records, mut after) = (Vec::new(), after.map(|(created, task)| (created, task.to_string())));
+        let page = count.saturating_add(COUNT);
+        while records.len() < count {
+            let from = after.as_ref().map_or(0, |(created, _)| *created);
+            let mut command = cmd("ZRANGE");
+            command.arg(&key).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(0).arg(page);
+            let listed: Vec<(String, u64)> = command.arg("WITHSCORES").query(connection)?;
+            let is_full = listed.len() == page;
+            let places = listed.into_iter().map(|(task, created)| (created, task));
+            let is_after = |place: &(u64, String)| after.as_ref().is_none_or(|after| place > after);
+            let places: Vec<(u64, String)> = places.filter(is_after).collect();
+            let tasks: Vec<String> = places.iter().map(|(_, task)| task.clone()).collect();
+            for (task, reply) in tasks.iter().zip(self.read_tasks(connection, &tasks)?) {
+                match reply {
+                    Some(StoreReply::Task { record, .. }) => records.push(record),
+                    _ => cmd("ZREM").arg(&key).arg(task).exec(connection)?,
+                }
+            }
+            match places.into_iter().next_back().filter(|_| is_full) {
+                Some(last) => after = Some(last),
+                None => break,
+            }
+        }
+        records.truncate(count);
+        Ok(StoreReply::Tasks(records))
+    }
+
+    /// Returns tasks of lost nodes. Drops the nodes that have none.
+    fn orphans(&self, connection: &mut Connection, lost: Vec<String>) -> RedisResult<StoreReply> {
+        let mut orphans = Vec::new();
+        for node in lost {
+            let key = self.keys.owned(&node);
+            let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(connection)?;
+            if owned.is_empty() {
+                let [nodes, _] = self.keys.members();
+                cmd("ZREM").arg(nodes).arg(&node).exec(connection)?;
+            }
+            for (task, reply) in owned.iter().zip(self.read_tasks(connection, &owned)?) {
+                match reply {
+                    Some(StoreReply::Task { owner: Some(owner), .. }) if owner.to_string() == node => {
+                        orphans.extend(TaskDigest::parse(task));
+                    }
+                    // Another node has it, or none.
+                    _ => cmd("SREM").arg(&key).arg(task).exec(connection)?,
+                }
+            }
+            if orphans.len() >= COUNT {
+                break;
+            }
+        }
+        orphans.truncate(COUNT);
+        Ok(StoreReply::Orphans(orphans))
     }
 
     fn script(&self, name: Name) -> &Script {
