@@ -1,6 +1,7 @@
 //! Servers behind a load balancer, with a store that they share: a client reaches any of them with
 //! each request.
 
+mod chaos;
 mod sessions;
 mod streams;
 mod tasks;
