@@ -198,8 +198,8 @@ pub enum StoreRequest {
         /// The epoch that ends with this.
         over: Option<Epoch>,
     },
-    /// Add an event to a stream. The reply is [`Done`](StoreReply::Done), also if the event is there;
-    /// [`Fenced`](StoreReply::Fenced) if the stream has another epoch; [`Gap`](StoreReply::Gap)
+    /// Add an event to a stream. The reply is [`Done`](StoreReply::Done), also if the event is there,
+    /// in whichever epoch it was added; [`Fenced`](StoreReply::Fenced) if the stream has another epoch; [`Gap`](StoreReply::Gap)
     /// unless the number follows the last one; [`Over`](StoreReply::Over) after the last event; or
     /// [`Missing`](StoreReply::Missing).
     Append {

@@ -12,7 +12,7 @@ use crate::server::Event;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey, TaskKey};
 use crate::server::tasks::{TaskChange, TaskRecord};
-use crate::server::transport::Opening;
+use crate::server::transport::{Opening, Place};
 use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -95,7 +95,7 @@ pub(in crate::server) enum Then {
     /// The events of a stream wait for it.
     Claim(StreamKey),
     /// The event of a stream with this number is sent then.
-    Append(StreamKey, u64),
+    Append(StreamKey, Place),
     /// The message of the own stream of a session is at the server that has the stream.
     PassOn(StreamKey, Bytes),
     /// The response to GET waits for it.

@@ -40,7 +40,7 @@ impl Server {
             (Then::Close(session, x), result) => self.session_is_dropped(session, x, result.is_ok()),
             (Then::Send(x), result) => self.answer_is_sent(x, result),
             (Then::Claim(stream), result) => self.stream_is_claimed(stream, result),
-            (Then::Append(stream, number), result) => self.event_is_appended(stream, number, result),
+            (Then::Append(stream, place), result) => self.event_is_appended(stream, place, result),
             (Then::PassOn(stream, message), result) => self.message_is_passed_on(stream, message, result),
             (Then::Opening(opening), result) => self.opening_is_stored(opening, result),
             (Then::Tail(x), result) => self.tail_is_read(x, result),

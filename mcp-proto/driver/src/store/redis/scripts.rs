@@ -171,9 +171,9 @@ local field = 'c:' .. ARGV[1]
 local value = redis.call('HGET', KEYS[1], field)
 if not value then return 0 end
 local node, epoch, last, sent, over = string.match(value, '(%x+):(%d+):(%d+):(%d+):(%d+)')
-if node .. ':' .. epoch ~= ARGV[2] then return {node, epoch} end
 local known = redis.call('XRANGE', KEYS[2], ARGV[3] .. '-0', ARGV[3] .. '-0')[1]
 if known and known[2][2] == ARGV[4] then return 1 end
+if node .. ':' .. epoch ~= ARGV[2] then return {node, epoch} end
 if over ~= '0' then return 2 end
 if tonumber(ARGV[3]) ~= tonumber(last) + 1 then return {last} end
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[8], ARGV[3] .. '-0', 'data', ARGV[4])

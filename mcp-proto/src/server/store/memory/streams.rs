@@ -80,11 +80,11 @@ impl Streams {
     pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
         let Some(stream) = self.streams.get_mut(&stream) else { return StoreReply::Missing };
         let Appended { epoch, event, is_sent, answers, last } = appended;
-        if stream.epoch != epoch {
-            return StoreReply::Fenced(stream.epoch);
-        }
         if stream.events.iter().any(|known| *known == event) {
             return StoreReply::Done;
+        }
+        if stream.epoch != epoch {
+            return StoreReply::Fenced(stream.epoch);
         }
         if stream.over.is_some() {
             return StoreReply::Over;

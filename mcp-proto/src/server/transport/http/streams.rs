@@ -9,6 +9,7 @@ mod shared;
 
 pub(super) use response::Eviction;
 pub(in crate::server) use response::ResponseStream;
+pub(in crate::server) use shared::Place;
 pub(super) use shared::{OWN, lost_events};
 
 use super::ResponseStage;

@@ -163,10 +163,8 @@ impl Server {
         self.wire.is_listening(session);
         let key = self.wire.http.own_stream_of(session, version);
         let Some(shared) = self.wire.http.stream_mut(key).and_then(|stream| stream.shared.as_mut()) else { return };
-        if shared.stored() < last || over.is_some() {
-            shared.hold(epoch, last);
-        } else {
-            shared.hold(epoch, shared.stored());
+        if shared.hold(epoch, last) {
+            self.stream_has_grown(key, last);
         }
         let after = after.unwrap_or(sent);
         if after < last {
@@ -181,18 +179,29 @@ impl Server {
     }
 
     /// All events after a cursor were read.
-    fn opening_is_read(&mut self, opening: Box<Opening>, owner: Epoch, is_over: bool) {
+    fn opening_is_read(&mut self, mut opening: Box<Opening>, owner: Epoch, is_over: bool) {
         let Opening { x, digest, stream, after, .. } = *opening;
         let said = opening.events.last().map_or(after.unwrap_or(0), |event| event.number);
         if let Some(key) = self.wire.http.stream_numbered(digest, stream).filter(|_| !is_over) {
             let shared = self.wire.http.stream(key).and_then(|stream| stream.shared.as_ref());
-            if shared.is_some_and(|shared| shared.stored() > said) {
+            let (stored, is_held) = shared.map_or((0, true), |shared| (shared.stored(), shared.is_held()));
+            if stream == OWN && !is_held {
+                // Another server has taken it meanwhile.
+                opening.events.clear();
+                opening.over = None;
+                return self.ask_opening(opening);
+            }
+            if stored > said {
                 // It has grown while the store was asked.
                 let request = StoreRequest::Read { session: digest, stream, after: said };
                 if !self.wire.env.ask_store(request, Then::Opening(opening)) {
                     self.refuse_opening(x);
                 }
                 return;
+            }
+            if is_held {
+                // What is read here is not sent again once the store replies to what added it.
+                self.stream_has_grown(key, said);
             }
             return self.attach_shared(&opening, key);
         }

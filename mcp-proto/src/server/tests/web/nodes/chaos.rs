@@ -74,6 +74,9 @@ struct World {
     now: Duration,
     away_until: Duration,
     flights: Vec<Flight>,
+    /// When the last request of each server arrives, and its last reply.
+    arrived: [Duration; 3],
+    replied: [Duration; 3],
     sessions: Vec<SessionState>,
     open: Vec<Open>,
     /// What each event of a stream was: by session and id.
@@ -107,6 +110,8 @@ impl World {
             now: Duration::ZERO,
             away_until: Duration::ZERO,
             flights: Vec::new(),
+            arrived: [Duration::ZERO; 3],
+            replied: [Duration::ZERO; 3],
             sessions: Vec::new(),
             open: Vec::new(),
             events: BTreeMap::new(),
@@ -143,7 +148,10 @@ impl World {
                 }
                 let copies = if self.dice.chance(3) { 2 } else { 1 };
                 for _ in 0..copies {
+                    // The requests of a server arrive in their order.
                     let due = self.now + Duration::from_millis(self.dice.below(60));
+                    let due = due.max(self.arrived[at]);
+                    self.arrived[at] = due;
                     let (life, request) = (self.lives[at], request.clone());
                     self.flights.push(Flight { due, at, life, token, request, reply: None });
                 }
@@ -155,7 +163,6 @@ impl World {
     /// Delivers what has arrived at the store and at the servers.
     fn deliver(&mut self) {
         loop {
-            // Requests of a server arrive in their order.
             self.flights.sort_by_key(|flight| (flight.due, flight.token));
             let Some(first) = self.flights.first().filter(|flight| flight.due <= self.now) else { break };
             let due = first.due;
@@ -166,6 +173,8 @@ impl World {
                     let reply = self.store.apply(due, flight.request.clone());
                     if !self.dice.chance(3) {
                         let due = self.now + Duration::from_millis(self.dice.below(60));
+                        let due = due.max(self.replied[flight.at]);
+                        self.replied[flight.at] = due;
                         self.flights.push(Flight { due, reply: Some(reply), ..flight });
                     }
                 }

@@ -58,15 +58,25 @@ struct WaitingEvent {
     retry: Option<Duration>,
     data: Bytes,
     is_last: bool,
-    /// The store has been asked to keep it.
+    /// Where the store was asked to keep it. It may be there until the store says something else,
+    /// even after another server has taken the stream.
+    place: Option<Place>,
+    /// The store has not replied yet.
     is_asked: bool,
     /// It was sent before the store has it.
     is_sent: bool,
 }
 
+/// The place of an event in a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::server) struct Place {
+    epoch: Epoch,
+    number: u64,
+}
+
 impl WaitingEvent {
     const fn new(retry: Option<Duration>, data: Bytes, is_last: bool) -> Self {
-        Self { retry, data, is_last, is_asked: false, is_sent: false }
+        Self { retry, data, is_last, place: None, is_asked: false, is_sent: false }
     }
 }
 
@@ -101,9 +111,36 @@ impl SharedStream {
         self.stored
     }
 
-    /// This server may write the stream, which has events up to this one.
-    pub(in super::super) const fn hold(&mut self, epoch: Epoch, last: u64) {
+    /// This server may write the stream, which has events up to this one. Returns whether it could
+    /// before: some of them may be waiting here for the reply of the store.
+    pub(in super::super) fn hold(&mut self, epoch: Epoch, last: u64) -> bool {
+        if self.claim == StreamClaim::Held(epoch) {
+            return true;
+        }
         (self.claim, self.stored) = (StreamClaim::Held(epoch), last);
+        false
+    }
+
+    /// Returns whether this server may write the stream.
+    pub(in super::super) const fn is_held(&self) -> bool {
+        matches!(self.claim, StreamClaim::Held(_))
+    }
+
+    /// The store has everything up to an event that was added when this server had the stream
+    /// before. Returns their bytes: whoever has the stream sends them.
+    fn take_stored(&mut self, place: Place) -> usize {
+        let found = self.waiting.iter().position(|event| event.place == Some(place));
+        self.waiting.drain(..found.map_or(0, |found| found + 1)).map(|event| event.data.len()).sum()
+    }
+
+    /// The store does not have the event of this place, nor what was to follow it.
+    fn unplace(&mut self, place: Place) {
+        let after = |event: &&mut WaitingEvent| {
+            event.place.is_some_and(|other| other.epoch == place.epoch && other.number >= place.number)
+        };
+        for event in self.waiting.iter_mut().filter(after) {
+            (event.place, event.is_asked) = (None, false);
+        }
     }
 }
 
@@ -252,21 +289,33 @@ impl HttpState {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let (number, is_sent) = (stream.number, stream.exchange.is_some());
         let Some(shared) = &mut stream.shared else { return };
-        for (event, nth) in shared.waiting.iter_mut().zip(shared.stored + 1..).filter(|(event, _)| !event.is_asked) {
-            let stored = StoredEvent { number: nth, data: event.data.clone() };
-            let (answers, last) = (answered(&event.data), event.is_last.then_some(keep));
-            let request =
-                StoreRequest::Append { session, stream: number, epoch, event: stored, is_sent, answers, last };
-            if !env.ask_store(request, Then::Append(key, nth)) {
-                return env.stall(key);
+        for (event, nth) in shared.waiting.iter_mut().zip(shared.stored + 1..) {
+            let place = *event.place.get_or_insert(Place { epoch, number: nth });
+            if !event.is_asked {
+                let stored = StoredEvent { number: place.number, data: event.data.clone() };
+                let (answers, last) = (answered(&event.data), event.is_last.then_some(keep));
+                let epoch = place.epoch;
+                let request =
+                    StoreRequest::Append { session, stream: number, epoch, event: stored, is_sent, answers, last };
+                if !env.ask_store(request, Then::Append(key, place)) {
+                    return env.stall(key);
+                }
+                event.is_asked = true;
             }
-            event.is_asked = true;
+            if place.epoch != epoch {
+                // Its reply says what the others follow.
+                return;
+            }
         }
     }
 
     /// Passes the messages of the own stream of a session on to the server that has it.
     fn pass_on(&mut self, env: &mut ServerEnv, key: StreamKey, epoch: Epoch) {
         let Some(session) = self.digest_of(key) else { return };
+        if self.shared_mut(key).is_some_and(|shared| shared.waiting.front().is_some_and(|first| first.place.is_some())) {
+            // It may be in the store: its reply tells.
+            return self.append_waiting(env, key, epoch);
+        }
         let Some(shared) = self.shared_mut(key) else { return };
         for event in take(&mut shared.waiting) {
             env.release_for_store(event.data.len());
@@ -282,7 +331,7 @@ impl HttpState {
     }
 
     /// The store has the events of a stream up to this one: they are sent.
-    fn is_stored(&mut self, env: &mut ServerEnv, key: StreamKey, number: u64) -> Stored {
+    fn grow(&mut self, env: &mut ServerEnv, key: StreamKey, number: u64) -> Stored {
         let Some(session) = self.digest_of(key) else { return Stored::Nothing };
         let Some(stream) = self.streams.get_mut(&key) else { return Stored::Nothing };
         let Some(shared) = &mut stream.shared else { return Stored::Nothing };
@@ -374,34 +423,44 @@ impl Server {
     pub(in crate::server) fn event_is_appended(
         &mut self,
         key: StreamKey,
-        number: u64,
+        place: Place,
         result: Result<StoreReply, StoreError>,
     ) {
         let Some(stream) = self.wire.http.stream(key) else { return };
         let (session, is_own) = (stream.session(), stream.is_own);
-        let stored = match result {
-            Ok(StoreReply::Done) => number,
-            Ok(StoreReply::Gap(last)) => {
-                let Some(shared) = self.wire.http.shared_mut(key) else { return };
-                if last < shared.stored {
-                    // The store has lost what this stream was told that it has.
-                    return self.lose_stream(key);
-                }
-                shared.waiting.iter_mut().for_each(|event| event.is_asked = false);
-                last
+        let Some(shared) = self.wire.http.shared_mut(key) else { return };
+        let is_current = shared.claim == StreamClaim::Held(place.epoch);
+        match result {
+            Ok(StoreReply::Done) if is_current => self.stream_has_grown(key, place.number),
+            Ok(StoreReply::Done) => {
+                let held = shared.take_stored(place);
+                self.wire.env.release_for_store(held);
+                self.wire.http.store_waiting(&mut self.wire.env, key);
             }
-            Ok(StoreReply::Fenced(epoch)) if is_own => return self.own_stream_is_taken(key, epoch),
+            Ok(StoreReply::Gap(last)) if is_current && last >= shared.stored => {
+                shared.unplace(Place { number: last + 1, ..place });
+                self.stream_has_grown(key, last);
+            }
+            Ok(StoreReply::Fenced(epoch)) if is_own => {
+                shared.unplace(place);
+                self.own_stream_is_taken(key, epoch);
+            }
             Ok(StoreReply::Missing) => {
-                return session.into_iter().for_each(|session| self.end_session(session, SessionEnd::Idle));
+                session.into_iter().for_each(|session| self.end_session(session, SessionEnd::Idle));
             }
-            Ok(_) => return self.lose_stream(key),
+            // The store has another stream than it had.
+            Ok(_) => self.lose_stream(key),
             Err(_) => {
-                let Some(shared) = self.wire.http.shared_mut(key) else { return };
-                shared.waiting.iter_mut().for_each(|event| event.is_asked = false);
-                return self.wire.env.stall(key);
+                let asked = shared.waiting.iter_mut().filter(|event| event.place == Some(place));
+                asked.for_each(|event| event.is_asked = false);
+                self.wire.env.stall(key);
             }
-        };
-        match self.wire.http.is_stored(&mut self.wire.env, key, stored) {
+        }
+    }
+
+    /// The store has the events of a stream of this server up to this one.
+    pub(in super::super) fn stream_has_grown(&mut self, key: StreamKey, number: u64) {
+        match self.wire.http.grow(&mut self.wire.env, key, number) {
             Stored::Nothing => self.wire.http.store_waiting(&mut self.wire.env, key),
             Stored::Over => self.end_shared_stream(key),
             Stored::Closes(x) => {
@@ -447,7 +506,7 @@ impl Server {
     pub(in crate::server) fn own_stream_is_taken(&mut self, key: StreamKey, epoch: Epoch) {
         let Some(shared) = self.wire.http.shared_mut(key) else { return };
         if matches!(shared.claim, StreamClaim::Held(own) if own.number >= epoch.number) {
-            return;
+            return self.wire.http.store_waiting(&mut self.wire.env, key);
         }
         shared.claim = StreamClaim::Elsewhere(epoch);
         if let Some(x) = self.wire.http.stream(key).and_then(ResponseStream::exchange) {
