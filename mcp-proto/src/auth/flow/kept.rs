@@ -204,6 +204,25 @@ impl Kept {
         }
     }
 
+    /// Returns whether the tokens with this number, of the entry in use, are not those in use in the
+    /// record of the store.
+    pub(super) fn is_replaced(&self, env: &FlowEnv, stored: &Stored, number: u64) -> bool {
+        let mut entries = stored.record.iter().flat_map(|record| &record.entries);
+        let first = entries.find(|entry| is_own(entry, &env.config));
+        first.is_none_or(|first| {
+            let is_same = self
+                .entry()
+                .is_some_and(|own| own.issuer == first.issuer && own.client.client_id == first.client.client_id);
+            !is_same || first.tokens.as_ref().is_none_or(|tokens| tokens.generation != number)
+        })
+    }
+
+    /// Returns whether the record of the store has tokens of the issuer in use.
+    pub(super) fn has_tokens_in(&self, stored: &Stored) -> bool {
+        let mut entries = stored.record.iter().flat_map(|record| &record.entries);
+        entries.any(|entry| entry.tokens.is_some() && self.entry().is_some_and(|own| own.issuer == entry.issuer))
+    }
+
     /// Removes the tokens of the first entry, whose refresh token the issuer refused.
     pub(super) fn drop_tokens(&mut self) {
         if let Some(entry) = self.entries.first_mut() {
@@ -232,7 +251,7 @@ impl Kept {
         self.drop_credentials();
     }
 
-    fn drop_credentials(&mut self) {
+    pub(super) fn drop_credentials(&mut self) {
         if self.credentials.take().is_some() {
             self.generation.0 += 1;
         }

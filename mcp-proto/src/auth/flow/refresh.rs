@@ -44,6 +44,9 @@ impl Flow {
                     Some(tokens) => (tokens.refresh_token.clone(), tokens.generation),
                     None => (None, 0),
                 };
+                if let Some(run) = &mut self.run {
+                    run.refreshed = Some(number);
+                }
                 let granted = entry.tokens.as_ref().map(|tokens| tokens.granted.clone()).unwrap_or_default();
                 let tokens = self.tokens(new, before, number, &granted);
                 self.keep(Entry { tokens: Some(tokens), ..entry });

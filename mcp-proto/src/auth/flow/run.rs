@@ -52,6 +52,8 @@ pub(super) struct Run {
     pub(super) token_request: Option<Box<TokenRequest>>,
     /// The secrets in the latest form. An issuer may repeat them in the text of an error.
     pub(super) sent: Vec<Secret>,
+    /// The number of the tokens that a refresh has replaced.
+    pub(super) refreshed: Option<u64>,
     /// Failed attempts to store the record, or to refresh.
     pub(super) failures: u32,
     pub(super) first_failure: Option<Instant>,
@@ -241,6 +243,7 @@ impl Flow {
             device: None,
             token_request: None,
             sent: Vec::new(),
+            refreshed: None,
             failures: 0,
             first_failure: None,
             revocation: None,
@@ -400,15 +403,24 @@ impl Flow {
 
     /// Another process replaced the record meanwhile.
     fn on_conflict(&mut self, stored: Stored, stage: fn(StepId) -> Stage, then: fn(&mut Self)) -> bool {
+        let refreshed = self.run.as_ref().and_then(|run| run.refreshed);
+        let is_outdated = refreshed.is_some_and(|number| self.kept.is_replaced(&self.env, &stored, number));
         match self.run.as_ref().map(|run| &run.stage) {
             // The refused tokens are not the latest.
             Some(Stage::SavingLoss(_)) => {
-                let is_other = self.kept.load(&self.env, stored);
-                if is_other {
-                    self.succeed()
-                } else {
-                    self.login_instead()
-                }
+                self.use_stored(stored);
+                return true;
+            }
+            // A login has granted more than what was refreshed, or a logout has removed it.
+            Some(Stage::Saving(_)) if is_outdated => {
+                self.kept.drop_credentials();
+                self.use_stored(stored);
+                return true;
+            }
+            // Another process has got tokens that the new client must not replace yet.
+            Some(Stage::SavingClient(_)) if self.kept.has_tokens_in(&stored) => {
+                self.kept.load(&self.env, stored);
+                self.ask_user();
                 return true;
             }
             Some(Stage::Removing(_)) => {
@@ -428,6 +440,14 @@ impl Flow {
             then(self);
         }
         true
+    }
+
+    /// Ends the run with the tokens of the store. Without any, a login follows.
+    fn use_stored(&mut self, stored: Stored) {
+        match self.kept.load(&self.env, stored) {
+            true => self.succeed(),
+            false => self.login_instead(),
+        }
     }
 
     /// Searches for the issuer, unless its metadata is known.

@@ -7,12 +7,13 @@ use mcp_proto::auth::{self, DeviceCode, StepId};
 use std::time::Duration;
 
 impl World {
-    /// A page or a code is shown: at most two for each call, and one for each login.
+    /// A page or a code is shown: one for each login, and at most three for a request, whose token
+    /// may be missing, then have too few scopes, and then die. A start is a request.
     fn shown_to_user(&mut self, at: usize) {
         self.report.pages += 1;
         let process = &mut self.processes[at];
         process.pages_shown += 1;
-        let most = 2 + process.logins + 2 * process.calls.len() as u64;
+        let most = process.logins + 3 * (1 + process.calls.len() as u64);
         assert!(process.pages_shown <= most, "{} pages for {} calls", process.pages_shown, process.calls.len());
     }
 

@@ -12,10 +12,10 @@ use alloc::vec;
 use core::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-const OFFERED: &str = r#","device_authorization_endpoint":"https://as.example/device""#;
+pub(super) const OFFERED: &str = r#","device_authorization_endpoint":"https://as.example/device""#;
 const PENDING: &str = r#"{"error":"authorization_pending"}"#;
 
-fn device() -> AuthConfig {
+pub(super) fn device() -> AuthConfig {
     with(config(), |config| config.grant = Grant::Device)
 }
 

@@ -1,9 +1,11 @@
 //! Several flows with one record: processes of one user.
 
+use super::device::{OFFERED, device};
 use super::rig::{User, World, config};
 use crate::auth::flow::{Reaction, Tried};
 use crate::auth::step::{AuthReport, Input, Output, StoreFault};
 use crate::error::AuthError;
+use alloc::string::String;
 use core::time::Duration;
 
 const CHALLENGE: &str = "Bearer";
@@ -111,6 +113,92 @@ fn conflict_loses_no_scopes_that_others_requested() {
     let entry = &world.store.record.as_ref().unwrap().entries[0];
     assert!(entry.requested.contains("files:write"), "{:?}", entry.requested);
     assert_eq!(entry.tokens.as_ref().unwrap().access_token.expose(), "access-3");
+}
+
+/// Runs a flow until it stores the record. Returns that output.
+fn save_of(world: &mut World, at: usize) -> Output {
+    loop {
+        match world.flows[at].poll_output() {
+            Some(save @ Output::Save(..)) => return save,
+            Some(other) => world.handle(at, other),
+            None => panic!("nothing is stored"),
+        }
+    }
+}
+
+/// A process refreshes its token, and others do something before it stores the new one. Returns the
+/// world after it, with what the second process carries then.
+fn meanwhile(interactive: bool, others: impl FnOnce(&mut World)) -> (World, Option<String>) {
+    let mut config = device();
+    config.interactive = interactive;
+    let mut world = World::with(config, 2);
+    world.issuer.more = OFFERED;
+    let now = world.now;
+    world.flows[0].login(now);
+    world.pass(Duration::from_secs(5));
+    assert_eq!(world.token_of(1).as_deref(), Some("access-1"));
+    world.pass(Duration::from_secs(3660));
+    world.flows[1].attach(world.now);
+    let save = save_of(&mut world, 1);
+    others(&mut world);
+    world.handle(1, save);
+    world.run();
+    let token = world.token_of(1);
+    (world, token)
+}
+
+// covers: B-249
+#[test]
+fn refresh_does_not_replace_a_login_with_more_scopes() {
+    let more = r#"Bearer error="insufficient_scope", scope="files:write""#;
+    let (world, token) = meanwhile(true, |world| {
+        assert_eq!(world.refuse(0, 403, more, &mut Tried::default()), Reaction::Wait);
+        world.pass(Duration::from_secs(5));
+    });
+    assert_eq!((token.as_deref(), world.codes.len()), (Some("access-3"), 2));
+    let tokens = world.store.record.as_ref().unwrap().entries[0].tokens.as_ref().unwrap();
+    assert_eq!(tokens.access_token.expose(), "access-3");
+    assert!(tokens.granted.contains("files:write"), "{:?}", tokens.granted);
+    assert!(world.is_at_rest());
+}
+
+#[test]
+fn refresh_does_not_undo_a_logout() {
+    let (world, token) = meanwhile(false, |world| {
+        let now = world.now;
+        world.flows[0].logout(now);
+        world.run();
+    });
+    assert_eq!((token, &world.store.record), (None, &None));
+    assert_eq!(world.ends.last(), Some(&Err(AuthError::LoginRequired)));
+}
+
+#[test]
+fn refresh_is_stored_after_a_change_that_leaves_its_tokens() {
+    let (world, token) = meanwhile(true, |world| {
+        world.store.version.0 += 1;
+    });
+    assert_eq!(token.as_deref(), Some("access-2"));
+    let tokens = world.store.record.as_ref().unwrap().entries[0].tokens.as_ref().unwrap();
+    assert_eq!((tokens.access_token.expose(), world.codes.len()), ("access-2", 1));
+}
+
+#[test]
+fn new_client_does_not_replace_tokens_of_another_process() {
+    let mut other = World::new();
+    other.log_in();
+    let mut world = World::new();
+    world.user = User::Declines;
+    let now = world.now;
+    world.flows[0].login(now);
+    let save = save_of(&mut world, 0);
+    (world.store.record, world.store.version) = (other.store.record, other.store.version);
+    world.handle(0, save);
+    world.run();
+    let tokens = world.store.record.as_ref().unwrap().entries[0].tokens.as_ref();
+    assert_eq!(tokens.map(|tokens| tokens.access_token.expose()), Some("access-1"));
+    assert_eq!(world.ends, [Err(AuthError::Declined)]);
+    assert_eq!(world.token().as_deref(), Some("access-1"));
 }
 
 #[test]
