@@ -38,6 +38,10 @@ impl World {
             },
             auth::Output::Save(step, _, expected, record) => match self.store_fault() {
                 Some(Fault::StoreFails) => {
+                    if record.is_none() {
+                        // The user has logged out: the next login starts with what it needs.
+                        self.checks.saved(None);
+                    }
                     self.reply(at, after, auth::Input::Saved(step, Err(SaveFault::Fault(broken()))));
                 }
                 fault => {
