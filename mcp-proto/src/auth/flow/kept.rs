@@ -204,8 +204,8 @@ impl Kept {
         }
     }
 
-    /// Returns whether the tokens with this number, of the entry in use, are not those in use in the
-    /// record of the store.
+    /// Returns whether the record of the store has other tokens in use than those of the entry here
+    /// with this number.
     pub(super) fn is_replaced(&self, env: &FlowEnv, stored: &Stored, number: u64) -> bool {
         let mut entries = stored.record.iter().flat_map(|record| &record.entries);
         let first = entries.find(|entry| is_own(entry, &env.config));
