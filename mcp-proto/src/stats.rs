@@ -113,6 +113,24 @@ pub struct ServerStats {
     /// Diagnostics about clients, by kind. Includes those that the application did not receive,
     /// except those that the engine dropped within one input.
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
+    /// The store that it shares with other nodes.
+    pub store: StoreStats,
+}
+
+/// A server as a node of a [store](crate::server::store). Without a store, all counts are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Whether it is a member: it hears what others say.
+    pub is_member: bool,
+    /// Requests to the store.
+    pub requests: u64,
+    /// Those that have failed.
+    pub failures: u64,
+    /// Requests without a reply, and what waits until the store replies.
+    pub waiting: usize,
+    /// What has arrived from other nodes.
+    pub arrived: u64,
 }
 
 /// Bytes and messages on connections.
@@ -201,7 +219,9 @@ impl ServerStats {
             lost_notifications,
             lost_diagnostics,
             diagnostics,
+            store,
         } = self;
+        let StoreStats { is_member, requests: store_requests, failures, waiting, arrived } = *store;
         let mut out = MetricsText::new("server");
         out.gauge("running_requests", "Requests without a response", *running);
         out.gauge("abandoned_handlers", "Handlers whose response has no receiver", *abandoned_handlers);
@@ -214,6 +234,11 @@ impl ServerStats {
         out.gauge("queued_outputs", "Outputs that wait for the program", *queued);
         out.counter("lost_notifications", "Notifications that were dropped", *lost_notifications);
         out.counter("lost_diagnostics", "Diagnostics that were dropped", *lost_diagnostics);
+        out.gauge("store_member", "Whether it is a member of its store", usize::from(is_member));
+        out.counter("store_requests", "Requests to the store", store_requests);
+        out.counter("store_failures", "Requests to the store that have failed", failures);
+        out.gauge("store_waiting", "What waits for the store", waiting);
+        out.counter("store_arrived", "What has arrived from other nodes", arrived);
         out.diagnostics(diagnostics);
         out.end()
     }
@@ -350,8 +375,8 @@ mod tests {
         let server = ServerStats { sessions: 9, traffic, diagnostics, ..ServerStats::default() }.openmetrics();
         let server = samples(&server);
         assert!(server.contains(&("mcp_server_sessions", 9)) && server.contains(&("mcp_server_sent_bytes_total", 2)));
-        // All of the fields, two lines for the diagnostics, five for the traffic, and of a client
-        // five for the cache.
-        assert_eq!((client.len(), server.len()), (12 + 5 + 5 + 2, 10 + 5 + 2));
+        // All of the fields, two lines for the diagnostics, five for the traffic, of a client five
+        // for the cache, and of a server five for the store.
+        assert_eq!((client.len(), server.len()), (12 + 5 + 5 + 2, 10 + 5 + 5 + 2));
     }
 }
