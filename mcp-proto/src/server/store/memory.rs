@@ -3,7 +3,7 @@
 mod streams;
 mod tasks;
 
-use super::{Incarnation, News, NodeItem, NodeTag, Serves, SessionDigest, StoreReply, StoreRequest};
+use super::{Incarnation, News, NodeItem, NodeTag, PrincipalDigest, Serves, SessionDigest, StoreReply, StoreRequest};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -23,6 +23,8 @@ pub struct Memory {
     members: BTreeMap<NodeTag, Member>,
     sessions: BTreeMap<SessionDigest, Session>,
     tasks: Tasks,
+    /// When the access of a principal has ended, and until when this is kept.
+    revoked: BTreeMap<PrincipalDigest, (Duration, Duration)>,
     news: VecDeque<(Incarnation, News)>,
     /// The number of news that there have been.
     last: u64,
@@ -44,6 +46,7 @@ struct Member {
 struct Session {
     /// When it ends.
     until: Duration,
+    opened: Duration,
     version: u64,
     record: Bytes,
     streams: Streams,
@@ -64,6 +67,7 @@ impl Memory {
         self.sessions.retain(|_, session| session.until > now);
         self.sessions.values_mut().for_each(|session| session.streams.expire(now));
         self.tasks.expire(now);
+        self.revoked.retain(|_, (_, until)| *until > now);
         match request {
             StoreRequest::Join { node, lease } => {
                 let (until, read) = (now + lease, self.last);
@@ -85,7 +89,7 @@ impl Memory {
                 StoreReply::Done
             }
             StoreRequest::Open { session, record, ttl } => {
-                self.sessions.entry(session).or_insert(Session::new(now + ttl, record));
+                self.sessions.entry(session).or_insert(Session::new(now, ttl, record));
                 StoreReply::Done
             }
             StoreRequest::Load { session, ttl } => match self.sessions.get_mut(&session) {
@@ -128,6 +132,14 @@ impl Memory {
             StoreRequest::Cancel { session, request, keep } => {
                 self.streams(session, |streams| streams.cancel(now, request, keep))
             }
+            StoreRequest::Revoke { principal, keep } => {
+                self.revoked.insert(principal, (now, now + keep));
+                StoreReply::Done
+            }
+            StoreRequest::IsRevoked { principal, opened } => match self.revoked.get(&principal) {
+                Some((at, _)) if millis(*at) >= opened => StoreReply::Done,
+                _ => StoreReply::Missing,
+            },
             StoreRequest::IsMember { node } => match self.member(node) {
                 Some(_) => StoreReply::Done,
                 None => StoreReply::NoNode,
@@ -213,13 +225,17 @@ impl Member {
 }
 
 impl Session {
-    fn new(until: Duration, record: Bytes) -> Self {
-        Self { until, version: 1, record, streams: Streams::default() }
+    fn new(now: Duration, ttl: Duration, record: Bytes) -> Self {
+        Self { until: now + ttl, opened: now, version: 1, record, streams: Streams::default() }
     }
 
     fn reply(&self) -> StoreReply {
-        StoreReply::Session { version: self.version, record: self.record.clone() }
+        StoreReply::Session { version: self.version, record: self.record.clone(), opened: millis(self.opened) }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -330,7 +346,7 @@ mod tests {
     }
 
     fn kept(version: u64, record: &'static str) -> StoreReply {
-        StoreReply::Session { version, record: record.into() }
+        StoreReply::Session { version, record: record.into(), opened: 0 }
     }
 
     #[test]
@@ -365,6 +381,22 @@ mod tests {
         assert_eq!(store.apply(at(1), change(1, "c")), kept(2, "b"), "of another node");
         assert_eq!(store.apply(at(1), change(2, "c")), StoreReply::Done);
         assert_eq!(session(&mut store, 1), kept(3, "c"));
+    }
+
+    #[test]
+    fn revocation_ends_what_was_opened_before() {
+        let mut store = Memory::new();
+        let principal = PrincipalDigest([1; 32]);
+        let is_revoked = |store: &mut Memory, now, principal, opened| {
+            store.apply(at(now), StoreRequest::IsRevoked { principal, opened })
+        };
+        assert_eq!(is_revoked(&mut store, 5, principal, 4000), StoreReply::Missing);
+        assert_eq!(store.apply(at(5), StoreRequest::Revoke { principal, keep: at(10) }), StoreReply::Done);
+        assert_eq!(is_revoked(&mut store, 6, principal, 4000), StoreReply::Done);
+        assert_eq!(is_revoked(&mut store, 6, principal, 5000), StoreReply::Done);
+        assert_eq!(is_revoked(&mut store, 6, principal, 5001), StoreReply::Missing);
+        assert_eq!(is_revoked(&mut store, 6, PrincipalDigest([2; 32]), 4000), StoreReply::Missing);
+        assert_eq!(is_revoked(&mut store, 15, principal, 4000), StoreReply::Missing);
     }
 
     #[test]

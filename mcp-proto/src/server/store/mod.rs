@@ -7,7 +7,7 @@
 //! | what happens at one node | what the others do |
 //! |---|---|
 //! | [`publish`](super::ServerCommands::publish) | notify their clients of the change |
-//! | [`revoke`](super::ServerCommands::revoke) | end everything of the principal |
+//! | [`revoke`](super::ServerCommands::revoke) | end everything of the principal that they have, and its sessions in the store when they load them |
 //! | [`elicited`](super::ServerCommands::elicited) | the node whose client was asked to open the page notifies it |
 //!
 //! A legacy session over HTTP has no home: its record is in the store, and a request of it runs at
@@ -23,6 +23,7 @@
 
 mod ids;
 mod items;
+mod latency;
 mod memory;
 mod news;
 mod node;
@@ -283,6 +284,22 @@ pub enum StoreRequest {
         /// The time.
         lease: Duration,
     },
+    /// End the access of a principal: sessions that were opened before count as
+    /// [revoked](Self::IsRevoked) for this time. The reply is [`Done`](StoreReply::Done).
+    Revoke {
+        /// The principal.
+        principal: PrincipalDigest,
+        /// The time, longer than a session is kept without a request.
+        keep: Duration,
+    },
+    /// Return whether the access of a principal has ended since one of its sessions was opened:
+    /// [`Done`](StoreReply::Done), or [`Missing`](StoreReply::Missing) if it has not.
+    IsRevoked {
+        /// The principal.
+        principal: PrincipalDigest,
+        /// When the session was opened, as the store has said.
+        opened: u64,
+    },
     /// Return whether a node is a member: [`Done`](StoreReply::Done) or
     /// [`NoNode`](StoreReply::NoNode).
     IsMember {
@@ -329,6 +346,8 @@ pub enum StoreReply {
         version: u64,
         /// What is kept.
         record: Bytes,
+        /// When it was opened, in milliseconds of the time of the store.
+        opened: u64,
     },
     /// There is no such session, stream or task.
     Missing,

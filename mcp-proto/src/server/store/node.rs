@@ -1,12 +1,14 @@
 //! This server as a node of a store: its lease, what it has said and the store has not got yet, and
 //! its requests without a reply.
 
+use super::latency::Latency;
 use super::{
-    Incarnation, News, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
+    Incarnation, News, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, SessionRecord, StoreError, StoreReply,
+    StoreRequest, StoreToken,
 };
 use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
-use crate::input::{Change, RequestKey, SessionKey};
+use crate::input::{Change, Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::Event;
 use crate::server::env::ServerEnv;
@@ -57,7 +59,9 @@ pub(in crate::server) struct Node {
     health: Health,
     requests: u64,
     failures: u64,
+    forwarded: u64,
     pub(super) arrived: u64,
+    latency: Latency,
 }
 
 /// Whether the store carries out requests, as far as this node knows.
@@ -72,6 +76,7 @@ enum Health {
 
 #[derive(Debug)]
 struct PendingRequest {
+    since: Instant,
     until: Instant,
     then: Then,
 }
@@ -82,10 +87,14 @@ pub(in crate::server) enum Then {
     Join,
     Renew(u64),
     Publish(News),
+    /// The other nodes are told then.
+    Revoke(Principal),
     /// The response to `initialize` waits for it.
     Open(SessionKey, ExchangeId),
     /// What waits for it is in [`Node::loading`].
     Load(SessionDigest),
+    /// What waits for it is in [`Node::loading`]. The record of the session, and its version.
+    IsRevoked(SessionDigest, Box<(SessionRecord, u64)>),
     Change(SessionKey),
     Touch(SessionKey),
     /// The response to DELETE waits for it.
@@ -145,7 +154,9 @@ impl Node {
             health: Health::Good,
             requests: 0,
             failures: 0,
+            forwarded: 0,
             arrived: 0,
+            latency: Latency::default(),
         }
     }
 
@@ -170,7 +181,10 @@ impl Node {
             requests: self.requests,
             failures: self.failures,
             waiting: self.pending.len() + self.unsaid.len(),
+            forwarded: self.forwarded,
             arrived: self.arrived,
+            p50: self.latency.percentile(50),
+            p99: self.latency.percentile(99),
         }
     }
 
@@ -258,13 +272,26 @@ impl ServerEnv {
     /// just failed.
     pub(super) fn say_next(&mut self) {
         let Some(node) = &mut self.node else { return };
-        if !node.may_send() || node.waits_for(|then| matches!(then, Then::Publish(_))) {
+        if !node.may_send() || node.waits_for(|then| matches!(then, Then::Publish(_) | Then::Revoke(_))) {
             return;
         }
-        let own = node.own;
-        if let Some(news) = node.take() {
-            self.ask_store(StoreRequest::Publish { node: own, news: news.clone() }, Then::Publish(news));
+        match node.take() {
+            // The store knows it first: a session that a node loads after the news is none.
+            Some(News::Revoked(principal)) => {
+                let keep = self.config.limits.server.session_idle.saturating_mul(2);
+                let request = StoreRequest::Revoke { principal: PrincipalDigest::of(&principal), keep };
+                self.ask_store(request, Then::Revoke(principal));
+            }
+            Some(news) => self.publish_news(news),
+            None => {}
         }
+    }
+
+    /// Tells all other nodes.
+    pub(super) fn publish_news(&mut self, news: News) {
+        let Some(node) = &self.node else { return };
+        let request = StoreRequest::Publish { node: node.own, news: news.clone() };
+        self.ask_store(request, Then::Publish(news));
     }
 
     /// Asks the store for something. Returns false if too many requests have no reply.
@@ -273,14 +300,15 @@ impl ServerEnv {
         let (until, max) = (self.now + limits.store_timeout, limits.max_store_requests);
         let Some(node) = &mut self.node else { return false };
         // The lease and the news are few, and needed.
-        let is_own = matches!(then, Then::Join | Then::Renew(_) | Then::Publish(_));
+        let is_own = matches!(then, Then::Join | Then::Renew(_) | Then::Publish(_) | Then::Revoke(_));
         if !is_own && node.pending.len() >= max {
             return false;
         }
         node.last_token += 1;
         node.requests += 1;
         let token = StoreToken(node.last_token);
-        node.pending.insert(token, PendingRequest { until, then });
+        node.forwarded += u64::from(matches!(request, StoreRequest::Send { .. }));
+        node.pending.insert(token, PendingRequest { since: self.now, until, then });
         self.emit(Event::Store(token, request));
         self.arm_store();
         true
@@ -341,7 +369,8 @@ impl ServerEnv {
     /// A request has a result. Returns what it is for, and `None` if its time is over.
     pub(super) fn settle(&mut self, token: StoreToken, result: &Result<StoreReply, StoreError>) -> Option<Then> {
         let node = self.node.as_mut()?;
-        let PendingRequest { then, .. } = node.pending.remove(&token)?;
+        let PendingRequest { since, then, .. } = node.pending.remove(&token)?;
+        node.latency.add(self.now - since);
         let failure = result.as_ref().err();
         let after = if failure.is_some() { Health::Failed } else { Health::Good };
         let before = core::mem::replace(&mut node.health, after);
@@ -417,10 +446,19 @@ impl ServerEnv {
         let unanswered = core::mem::take(&mut node.pending);
         let unanswered = unanswered.into_values().filter_map(|pending| match pending.then {
             Then::Publish(news) => Some(news),
+            Then::Revoke(principal) => Some(News::Revoked(principal)),
             _ => None,
         });
-        let own = node.own;
-        let rest = unanswered.chain(node.unsaid).map(|news| StoreRequest::Publish { node: own, news });
+        let (own, keep) = (node.own, self.config.limits.server.session_idle.saturating_mul(2));
+        let rest = unanswered.chain(node.unsaid).flat_map(|news| {
+            let revoke = match &news {
+                News::Revoked(principal) => {
+                    Some(StoreRequest::Revoke { principal: PrincipalDigest::of(principal), keep })
+                }
+                _ => None,
+            };
+            revoke.into_iter().chain([StoreRequest::Publish { node: own, news }])
+        });
         for (request, nth) in rest.chain([StoreRequest::Leave { node: own }]).zip(1..) {
             self.emit(Event::Store(StoreToken(node.last_token + nth), request));
         }

@@ -30,10 +30,13 @@ impl Server {
                 }
             }
             (Then::Publish(news), Err(_)) => self.wire.env.say(news),
+            (Then::Revoke(principal), Err(_)) => self.wire.env.say(News::Revoked(principal)),
+            (Then::Revoke(principal), Ok(_)) => self.wire.env.publish_news(News::Revoked(principal)),
             // The retry joins or renews.
             (Then::Join | Then::Renew(_), Err(_)) | (Then::Publish(_), Ok(_)) | (Then::Nothing, _) => {}
             (Then::Open(session, x), result) => self.session_is_kept(session, x, result.is_ok()),
             (Then::Load(session), result) => self.session_is_loaded(session, result),
+            (Then::IsRevoked(session, kept), result) => self.revocation_is_known(session, *kept, result),
             (Then::Change(session), result) => self.session_is_changed(session, result),
             (Then::Touch(session), Ok(StoreReply::Missing)) => self.end_session(session, SessionEnd::Idle),
             (Then::Touch(_), _) => {}

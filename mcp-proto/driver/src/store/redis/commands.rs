@@ -12,6 +12,7 @@
 //! | `t:{task}` | hash | the record of a task, its version and its owner | its time |
 //! | `p:{principal}` | sorted set | the tasks of a principal, by their creation | that of its tasks |
 //! | `o:{incarnation}` | set | the tasks that a node works on | until it has none |
+//! | `r:{principal}` | string | when the access of a principal has ended | twice that of a session |
 //! | `{m}:nodes` `{m}:sweeper` | sorted set, string | the ends of leases; who looks for lost nodes | until a node has no task; a lease |
 //!
 //! The braces are part of a key, so that the keys of one script are at one node of a cluster.
@@ -102,6 +103,10 @@ impl Keys {
         format!("{}p:{{{principal}}}", self.prefix)
     }
 
+    fn revoked(&self, principal: PrincipalDigest) -> Vec<String> {
+        vec![format!("{}r:{{{principal}}}", self.prefix)]
+    }
+
     /// Returns the key of the tasks that a node works on.
     pub(super) fn owned(&self, node: impl ToString) -> String {
         format!("{}o:{{{}}}", self.prefix, node.to_string())
@@ -116,7 +121,7 @@ impl Keys {
     fn until(&self, node: Incarnation, lease: Duration) -> ScriptCall {
         let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).min(1 << 52);
         let args = vec![text("until"), text(node), text(lease)];
-        ScriptCall { script: Script::Members, keys: self.members().into(), args }
+        ScriptCall { script: Script::Times, keys: self.members().into(), args }
     }
 
     /// Returns the call that reads a task.
@@ -127,7 +132,7 @@ impl Keys {
     /// Returns the call that returns lost nodes.
     pub(super) fn lost(&self, node: Incarnation, lease: Duration) -> ScriptCall {
         let args = vec![text("sweep"), text(node), millis(lease)];
-        ScriptCall { script: Script::Members, keys: self.members().into(), args }
+        ScriptCall { script: Script::Times, keys: self.members().into(), args }
     }
 
     /// Returns what comes before and after the script of a request. What they return does not
@@ -213,6 +218,12 @@ impl Keys {
                 let keys = vec![self.session(*session), self.cancelled(*session, request)];
                 (Script::Cancel, keys, vec![text(request), millis(*keep)])
             }
+            StoreRequest::Revoke { principal, keep } => {
+                (Script::Times, self.revoked(*principal), vec![text("revoke"), millis(*keep)])
+            }
+            StoreRequest::IsRevoked { principal, opened } => {
+                (Script::Times, self.revoked(*principal), vec![text("revoked"), text(opened)])
+            }
             StoreRequest::PutTask { task, version, record, owner, ttl, .. } => {
                 let owner = owner.map(text).unwrap_or_default();
                 let args = vec![text("put"), text(version), record.to_vec(), owner, millis(*ttl)];
@@ -259,8 +270,8 @@ pub(super) fn reply(
         (_, Number(0)) => StoreReply::Missing,
         (_, Number(1)) => StoreReply::Done,
         (StoreRequest::Load { .. } | StoreRequest::Change { .. }, List(kept)) => {
-            let [version, record] = parts(kept)?;
-            StoreReply::Session { version: number(version)?, record: bytes(record)?.into() }
+            let [version, record, opened] = parts(kept)?;
+            StoreReply::Session { version: number(version)?, record: bytes(record)?.into(), opened: number(opened)? }
         }
         (StoreRequest::PutTask { .. } | StoreRequest::GetTask { .. }, List(kept)) => task(kept)?,
         (StoreRequest::Claim { .. }, List(found)) if found.len() == 6 => claimed(parts(found)?)?,

@@ -13,7 +13,7 @@ pub(super) enum Script {
     Read,
     Cancel,
     Task,
-    Members,
+    Times,
 }
 
 impl Script {
@@ -27,7 +27,7 @@ impl Script {
         Self::Read,
         Self::Cancel,
         Self::Task,
-        Self::Members,
+        Self::Times,
     ];
 
     pub(super) const fn text(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Script {
             Self::Read => READ,
             Self::Cancel => CANCEL,
             Self::Task => TASK,
-            Self::Members => MEMBERS,
+            Self::Times => TIMES,
         }
     }
 }
@@ -97,22 +97,22 @@ return 1
 
 /// KEYS: session, the beginning of the keys of its events. ARGV: what, then for `open` the record and
 /// the time, for `load` and `touch` the time, for `change` the version and the record. Returns 1,
-/// {version, record}, or 0 without it.
+/// {version, record, when it was opened}, or 0 without it.
 const SESSION: &str = "
+local kept, events, time = redis.call('HMGET', KEYS[1], 'v', 'r', 'o'), {}, redis.call('TIME')
+local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 if ARGV[1] == 'open' then
-    if redis.call('EXISTS', KEYS[1]) == 0 then
-        redis.call('HSET', KEYS[1], 'v', 1, 'r', ARGV[2])
-        redis.call('PEXPIRE', KEYS[1], ARGV[3])
-    end
+    if kept[1] then return 1 end
+    redis.call('HSET', KEYS[1], 'v', 1, 'r', ARGV[2], 'o', now)
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
     return 1
 end
-local kept, events, time = redis.call('HMGET', KEYS[1], 'v', 'r'), {}, redis.call('TIME')
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if string.sub(field, 1, 2) == 'c:' then
         local stream = string.sub(field, 3)
         local over = tonumber(string.match(redis.call('HGET', KEYS[1], field), '%d+$'))
         table.insert(events, KEYS[2] .. stream)
-        if over > 0 and over <= time[1] * 1000 then redis.call('HDEL', KEYS[1], field, 'q:' .. stream) end
+        if over > 0 and over <= tonumber(now) then redis.call('HDEL', KEYS[1], field, 'q:' .. stream) end
     end
 end
 if ARGV[1] == 'close' then
@@ -246,10 +246,19 @@ return 1
 
 /// KEYS: nodes, sweeper. ARGV: `until`, incarnation and the rest of its lease; or `sweep`,
 /// incarnation and time. The second returns nodes whose leases have ended, unless another node has
-/// asked within its time.
-const MEMBERS: &str = "
+/// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or `revoked`
+/// and when a session was opened. The second returns 1, or 0 if the session was opened since. The
+/// clocks of a cluster may be two seconds apart.
+const TIMES: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if ARGV[1] == 'revoke' then
+    redis.call('SET', KEYS[1], string.format('%d', now), 'PX', ARGV[2])
+    return 1
+end
+if ARGV[1] == 'revoked' then
+    return (tonumber(redis.call('GET', KEYS[1])) or -2000) + 2000 >= tonumber(ARGV[2]) and 1 or 0
+end
 if ARGV[1] == 'until' then
     redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
     return 1

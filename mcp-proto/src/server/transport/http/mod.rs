@@ -30,8 +30,8 @@ pub(in crate::server) use exchange::Http;
 pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
 use shared::SharedSession;
-pub(in crate::server) use streams::ResponseStream;
 pub(in crate::server) use streams::Place;
+pub(in crate::server) use streams::ResponseStream;
 pub(in crate::server) use tail::Opening;
 use tail::Tail;
 

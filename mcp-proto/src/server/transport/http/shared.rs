@@ -18,7 +18,8 @@ use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Payload, Response, co
 use crate::server::env::ServerEnv;
 use crate::server::keys::SessionRef;
 use crate::server::store::{
-    News, NodeItem, NodeTag, SessionChange, SessionDigest, SessionRecord, StoreError, StoreReply, StoreRequest, Then,
+    News, NodeItem, NodeTag, PrincipalDigest, SessionChange, SessionDigest, SessionRecord, StoreError, StoreReply,
+    StoreRequest, Then,
 };
 use crate::server::watched::WatchedResources;
 use crate::server::{Server, SessionEnd, Sessions};
@@ -30,6 +31,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use hmac_sha256::Hash;
+
+/// Why a request is refused that needs the store.
+const AWAY: &str = "the store of the sessions does not reply";
 
 /// The number of sessions that are loaded at once. Ids that no server has made are never looked up.
 const LOADS: usize = 64;
@@ -66,6 +70,18 @@ impl SharedSession {
     const fn loaded(version: u64, now: Instant, tag: NodeTag) -> Self {
         Self { tag, version, loaded: Some(now), touched: None, changes: Vec::new(), sent: None }
     }
+}
+
+/// What has become of the loading of a session.
+#[derive(Debug)]
+enum Loaded {
+    /// The store has not replied, for this reason.
+    Nothing(&'static str),
+    Corrupt,
+    /// What the store has of it, in this version.
+    Record(SessionRecord, u64),
+    /// The store has nothing of it, or not any more.
+    Ended(SessionEnd),
 }
 
 impl SessionEntry {
@@ -209,19 +225,55 @@ impl Server {
         session: SessionDigest,
         result: Result<StoreReply, StoreError>,
     ) {
-        let waiting = self.wire.env.node.as_mut().and_then(|node| node.loading.remove(&session)).unwrap_or_default();
-        let known = self.wire.http.session_of_digest(session);
-        let is_taken = match result {
-            Err(_) => Err("the store of the sessions does not reply"),
-            Ok(StoreReply::Session { version, record }) => match SessionRecord::decode(&record) {
-                Ok(record) => self.take_record(session, version, record, waiting.first().copied()),
+        match result {
+            Err(_) => self.loading_ends(session, Loaded::Nothing(AWAY)),
+            Ok(StoreReply::Session { version, record, opened }) => match SessionRecord::decode(&record) {
+                Ok(record) => match &record.principal {
+                    Some(principal) => {
+                        let request = StoreRequest::IsRevoked { principal: PrincipalDigest::of(principal), opened };
+                        let then = Then::IsRevoked(session, Box::new((record, version)));
+                        if !self.wire.env.ask_store(request, then) {
+                            self.loading_ends(session, Loaded::Nothing(AWAY));
+                        }
+                    }
+                    None => self.loading_ends(session, Loaded::Record(record, version)),
+                },
                 Err(why) => {
                     self.wire.env.diagnose(DiagnosticKind::RecordCorrupt, &format!("{why}"));
-                    Ok(())
+                    self.loading_ends(session, Loaded::Corrupt);
                 }
             },
+            Ok(_) => self.loading_ends(session, Loaded::Ended(SessionEnd::Idle)),
+        }
+    }
+
+    /// The store knows whether the access of the principal of a session has ended since.
+    pub(in crate::server) fn revocation_is_known(
+        &mut self,
+        session: SessionDigest,
+        (record, version): (SessionRecord, u64),
+        result: Result<StoreReply, StoreError>,
+    ) {
+        match result {
+            Err(_) => self.loading_ends(session, Loaded::Nothing(AWAY)),
+            Ok(StoreReply::Missing) => self.loading_ends(session, Loaded::Record(record, version)),
             Ok(_) => {
-                known.into_iter().for_each(|key| self.end_session(key, SessionEnd::Idle));
+                self.wire.env.ask_store(StoreRequest::Close { session }, Then::Nothing);
+                self.loading_ends(session, Loaded::Ended(SessionEnd::Revoked));
+            }
+        }
+    }
+
+    /// A session was loaded, or was not: what waits for it goes on.
+    fn loading_ends(&mut self, session: SessionDigest, loaded: Loaded) {
+        let waiting = self.wire.env.node.as_mut().and_then(|node| node.loading.remove(&session)).unwrap_or_default();
+        let is_taken = match loaded {
+            Loaded::Nothing(why) => Err(why),
+            Loaded::Corrupt => Ok(()),
+            Loaded::Record(record, version) => self.take_record(session, version, record, waiting.first().copied()),
+            Loaded::Ended(end) => {
+                let known = self.wire.http.session_of_digest(session);
+                known.into_iter().for_each(|key| self.end_session(key, end));
                 Ok(())
             }
         };
@@ -343,7 +395,7 @@ impl Server {
                 shared.changes.drain(..count);
                 self.wire.env.say(News::Session(digest));
             }
-            Ok(StoreReply::Session { version, record }) => match SessionRecord::decode(&record) {
+            Ok(StoreReply::Session { version, record, .. }) => match SessionRecord::decode(&record) {
                 Ok(record) => self.renew_copy(key, version, record),
                 Err(why) => {
                     self.wire.env.diagnose(DiagnosticKind::RecordCorrupt, &format!("{why}"));
@@ -384,7 +436,7 @@ impl Server {
             self.wait_for_store(x, StoreWait::Answer { headers, body, id: id.clone() });
         } else {
             self.end_session(key, SessionEnd::Idle);
-            self.wire.env.refuse_busy(x, Some(id), "the store of the sessions does not reply");
+            self.wire.env.refuse_busy(x, Some(id), AWAY);
         }
         None
     }
@@ -397,7 +449,7 @@ impl Server {
         match self.take_wait(x) {
             Some(StoreWait::Answer { headers, body, .. }) if is_kept => self.wire.env.answer_one(x, headers, body),
             Some(StoreWait::Answer { id, .. }) => {
-                self.wire.env.refuse_busy(x, Some(&id), "the store of the sessions does not reply");
+                self.wire.env.refuse_busy(x, Some(&id), AWAY);
             }
             _ => {}
         }
@@ -413,7 +465,7 @@ impl Server {
         if self.wire.env.ask_store(StoreRequest::Close { session }, Then::Close(key, x)) {
             self.wait_for_store(x, StoreWait::Drop);
         } else {
-            self.wire.env.refuse_busy(x, None, "the store of the sessions does not reply");
+            self.wire.env.refuse_busy(x, None, AWAY);
         }
         true
     }
@@ -431,7 +483,7 @@ impl Server {
             }
             self.end_session(key, SessionEnd::Deleted);
         } else if waits {
-            self.wire.env.refuse_busy(x, None, "the store of the sessions does not reply");
+            self.wire.env.refuse_busy(x, None, AWAY);
         }
     }
 }

@@ -344,3 +344,46 @@ fn store_that_serves_changes_only_leaves_sessions_to_each_server() {
     nodes.settle();
     assert!(nodes.sites[0].said(own).concat().contains("tools/list_changed"));
 }
+
+// covers: SHTTP-S-021
+#[test]
+fn revocation_ends_sessions_that_no_server_has_loaded() {
+    let mut nodes = Nodes::with(3, |config| config.admit = true);
+    nodes.principal = Some("ada");
+    let before = nodes.session(0, "{}");
+    nodes.principal = Some("bob");
+    let other = nodes.session(0, "{}");
+    // The only server that has them ends.
+    nodes.kill(0);
+    nodes.pass(SECOND);
+    let bench = &mut nodes.sites[1].bench;
+    bench.server.revoke(bench.now, &Principal("ada".into()));
+    nodes.settle();
+    nodes.pass(SECOND);
+    nodes.principal = Some("ada");
+    let after = nodes.session(1, "{}");
+    let x = nodes.post(2, before.headers(), &call(1));
+    assert!(nodes.sites[2].said(x)[1].starts_with("404 "));
+    assert_eq!(nodes.call(2, &after, 2)[1..], ok(2), "it was opened since");
+    nodes.principal = Some("bob");
+    assert_eq!(nodes.call(2, &other, 3)[1..], ok(3), "it is of another principal");
+    assert_eq!(nodes.store.sessions(nodes.now()), 2);
+}
+
+#[test]
+fn revocation_reaches_the_store_once_it_replies_again() {
+    let mut nodes = Nodes::with(2, |config| config.admit = true);
+    nodes.principal = Some("ada");
+    let client = nodes.session(0, "{}");
+    assert_eq!(nodes.call(0, &client, 1)[1..], ok(1));
+    nodes.is_away = true;
+    let bench = &mut nodes.sites[1].bench;
+    bench.server.revoke(bench.now, &Principal("ada".into()));
+    nodes.pass(SECOND * 4);
+    nodes.is_away = false;
+    nodes.pass(SECOND * 4);
+    for at in 0..2 {
+        let x = nodes.post(at, client.headers(), &call(2));
+        assert!(nodes.sites[at].said(x)[1].starts_with("404 "), "server {at}");
+    }
+}

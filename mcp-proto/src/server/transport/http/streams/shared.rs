@@ -312,7 +312,8 @@ impl HttpState {
     /// Passes the messages of the own stream of a session on to the server that has it.
     fn pass_on(&mut self, env: &mut ServerEnv, key: StreamKey, epoch: Epoch) {
         let Some(session) = self.digest_of(key) else { return };
-        if self.shared_mut(key).is_some_and(|shared| shared.waiting.front().is_some_and(|first| first.place.is_some())) {
+        if self.shared_mut(key).is_some_and(|shared| shared.waiting.front().is_some_and(|first| first.place.is_some()))
+        {
             // It may be in the store: its reply tells.
             return self.append_waiting(env, key, epoch);
         }
