@@ -38,6 +38,14 @@ impl Incarnation {
         let [a, b, c, ..] = self.0;
         NodeTag(u32::from_be_bytes([0, a, b, c]) >> 4)
     }
+
+    /// Returns this node with the tag of another one.
+    pub(super) const fn with_tag_of(self, other: Self) -> Self {
+        let mut bytes = self.0;
+        (bytes[0], bytes[1]) = (other.0[0], other.0[1]);
+        bytes[2] = other.0[2] & 0xf0 | bytes[2] & 0x0f;
+        Self(bytes)
+    }
 }
 
 impl RequestDigest {

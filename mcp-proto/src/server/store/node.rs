@@ -249,11 +249,26 @@ fn size(news: &News) -> usize {
 impl ServerEnv {
     /// Joins the store as another node than before. Does nothing without a store.
     pub(in crate::server) fn join_store(&mut self) {
-        let lease = self.config.limits.server.node_lease;
         let Some(node) = &mut self.node else { return };
         let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = node.seed.next_bytes();
-        (node.own, node.is_member, node.beat) = (Incarnation(random), false, 0);
-        self.ask_store(StoreRequest::Join { node: Incarnation(random), lease }, Then::Join);
+        self.join_as(Incarnation(random));
+    }
+
+    /// Joins again as another node with the same tag, so that answers to what it has asked reach it.
+    pub(in crate::server) fn rejoin_store(&mut self) {
+        let Some(node) = &mut self.node else { return };
+        let before = node.own;
+        let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = node.seed.next_bytes();
+        self.ask_store(StoreRequest::Leave { node: before }, Then::Nothing);
+        self.join_as(Incarnation(random).with_tag_of(before));
+    }
+
+    fn join_as(&mut self, own: Incarnation) {
+        let lease = self.config.limits.server.node_lease;
+        if let Some(node) = &mut self.node {
+            (node.own, node.is_member, node.beat) = (own, false, 0);
+        }
+        self.ask_store(StoreRequest::Join { node: own, lease }, Then::Join);
     }
 
     /// Says something to all other nodes. Does nothing without a store.
@@ -435,7 +450,7 @@ impl ServerEnv {
         match (is_member, waits) {
             (_, true) => {}
             (true, false) => self.renew_lease(),
-            (false, false) => self.join_store(),
+            (false, false) => self.rejoin_store(),
         }
         self.say_next();
     }

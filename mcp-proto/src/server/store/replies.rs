@@ -26,7 +26,7 @@ impl Server {
                 if !self.wire.env.has_renewed(beat, &reply) {
                     self.lose_streams();
                     self.lose_tasks();
-                    self.wire.env.join_store();
+                    self.wire.env.rejoin_store();
                 }
             }
             (Then::Publish(news), Err(_)) => self.wire.env.say(news),

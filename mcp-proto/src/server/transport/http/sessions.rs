@@ -43,7 +43,7 @@ impl HttpState {
 
     /// Returns whether a session has been idle for too long. It is not idle while a request of it
     /// runs or a stream of it is open.
-    fn is_idle_too_long(&self, env: &ServerEnv, key: SessionKey) -> bool {
+    pub(super) fn is_idle_too_long(&self, env: &ServerEnv, key: SessionKey) -> bool {
         let limits = &env.config.limits.server;
         let Some(session) = self.sessions.get(&key) else { return false };
         let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
@@ -161,8 +161,7 @@ impl Server {
         }
         let now = self.wire.env.now;
         let session = self.wire.http.sessions.get_mut(&key)?;
-        let is_first = !core::mem::replace(&mut session.has_begun, true);
-        session.active = now;
+        let is_first = session.is_used(now);
         self.wire.http.touch_shared(&mut self.wire.env, key, is_first);
         Some(key)
     }

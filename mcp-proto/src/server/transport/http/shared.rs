@@ -194,7 +194,10 @@ impl Server {
             return None;
         }
         let session = SessionDigest(Hash::hash(id.as_bytes()));
-        let known = self.wire.http.session_of_digest(session).and_then(|key| self.wire.http.http_session(key));
+        // One that is idle here may be in use at other servers.
+        let known = self.wire.http.session_of_digest(session);
+        let known = known.filter(|key| !self.wire.http.is_idle_too_long(&self.wire.env, *key));
+        let known = known.and_then(|key| self.wire.http.http_session(key));
         let loaded = known.and_then(|known| known.shared.as_ref()?.loaded);
         let is_fresh = loaded.is_some_and(|at| self.wire.env.now - at < config.limits.server.session_cache);
         (!is_fresh).then_some(session)
@@ -311,9 +314,6 @@ impl Server {
         let opened =
             self.wire.http.add_session(&mut self.wire.env, x, session.0, terms, principal, changes, Some(shared));
         let key = opened.map_err(|_| "there is no room for the session")?;
-        if let Some(session) = self.wire.http.http_session_mut(key) {
-            session.has_begun = true;
-        }
         self.renew_copy(key, version, record);
         Ok(())
     }
@@ -322,6 +322,9 @@ impl Server {
     fn renew_copy(&mut self, key: SessionKey, version: u64, mut record: SessionRecord) {
         let now = self.wire.env.now;
         let Some(entry) = self.wire.http.http_session_mut(key) else { return };
+        // The store keeps it for as long as if its client had used it now, and other servers have
+        // seen what follows `initialize`.
+        entry.is_used(now);
         let Some(shared) = &mut entry.shared else { return };
         (shared.version, shared.loaded, shared.touched) = (version, Some(now), Some(now));
         shared.changes.iter().for_each(|change| record.apply(change));

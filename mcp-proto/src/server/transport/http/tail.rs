@@ -129,7 +129,16 @@ impl Server {
         }
         match result {
             Err(_) => self.refuse_opening(x),
-            Ok(StoreReply::Claimed { epoch, last, sent, .. }) => self.own_is_claimed(opening, epoch, last, sent),
+            Ok(StoreReply::Claimed { epoch, last, sent, .. })
+                if self.wire.env.node.as_ref().is_some_and(|node| node.own() == epoch.node) =>
+            {
+                self.own_is_claimed(opening, epoch, last, sent);
+            }
+            // Another server has it, or this one had it as another node.
+            Ok(StoreReply::Claimed { epoch, .. }) => {
+                opening.over = Some(epoch);
+                self.ask_opening(opening);
+            }
             Ok(StoreReply::Owned(epoch)) => {
                 opening.over = Some(epoch);
                 self.ask_opening(opening);

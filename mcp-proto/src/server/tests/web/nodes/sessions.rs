@@ -387,3 +387,56 @@ fn revocation_reaches_the_store_once_it_replies_again() {
         assert!(nodes.sites[at].said(x)[1].starts_with("404 "), "server {at}");
     }
 }
+
+// covers: HTTP-S-010
+#[test]
+fn session_that_is_idle_at_one_server_may_be_in_use_at_another() {
+    for fresh in [30, 3600] {
+        let mut nodes = Nodes::with(2, |config| {
+            config.limits.server.session_start = SECOND * 10;
+            config.limits.server.session_idle = SECOND * 100;
+            config.limits.server.session_cache = SECOND * fresh;
+        });
+        let client = nodes.session(0, "{}");
+        for id in 1..30 {
+            nodes.pass(SECOND * 9);
+            assert_eq!(nodes.call(1, &client, id), ok(id));
+        }
+        assert_eq!(nodes.call(0, &client, 100), ok(100), "{fresh}");
+        nodes.pass(SECOND * 99);
+        assert_eq!(nodes.call(0, &client, 101), ok(101), "{fresh}");
+        nodes.pass(SECOND * 150);
+        let x = nodes.post(1, client.headers(), &call(102));
+        assert_eq!(nodes.sites[1].refusal(x).0, 404);
+    }
+}
+
+// covers: HTTP-S-013
+#[test]
+fn answer_reaches_a_server_that_has_joined_again() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, r#"{"elicitation":{}}"#);
+    let own = nodes.bare(1, "GET", client.headers().with("Accept", "text/event-stream"));
+    // Its question goes out on the own stream, at the other one.
+    let x = nodes.post(0, client.headers().with("Accept", "application/json"), &call(1));
+    let (responder, _) = nodes.sites[0].handed();
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let said = nodes.sites[1].said(own);
+    let question = said.iter().find(|line| line.contains("elicitation/create")).expect("a question");
+    let crate::rpc::Message::Request(question) = message(event(question).1) else { panic!("{said:?}") };
+    let before = nodes.owns[0].unwrap();
+    nodes.is_away = true;
+    nodes.pass(20 * SECOND);
+    nodes.is_away = false;
+    nodes.pass(5 * SECOND);
+    let after = nodes.owns[0].unwrap();
+    assert!(before != after && before.tag() == after.tag());
+    let accept = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#, question.id);
+    let answered = nodes.post(1, client.headers(), &accept);
+    assert_eq!(nodes.sites[1].said(answered), ["202 "]);
+    let (responder, incoming) = nodes.sites[0].handed();
+    assert!(incoming.inputs["q"].as_ref().is_ok_and(|answer| answer.as_str().contains("decline")));
+    nodes.finish(0, responder);
+    assert_eq!(nodes.sites[0].said(x), [format!("200 {}", answer(1))]);
+}

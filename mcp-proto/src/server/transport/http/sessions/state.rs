@@ -47,7 +47,7 @@ pub(in crate::server) struct SessionEntry {
     /// The time of the last activity of its client.
     pub(super) active: Instant,
     /// Whether a message has followed `initialize`.
-    pub(in super::super) has_begun: bool,
+    pub(super) has_begun: bool,
     pub(in super::super) streams: BTreeSet<StreamKey>,
     /// Number of streams that it has had.
     pub(in super::super) last_stream: u64,
@@ -60,6 +60,15 @@ pub(in crate::server) struct SessionEntry {
     pub(in crate::server) opener: ClientKey,
     /// The client that its history counts for.
     pub(in super::super) client: ClientIdentity,
+}
+
+impl SessionEntry {
+    /// Its client uses it, here or at another server. Returns whether nothing has since it was
+    /// opened.
+    pub(in super::super) const fn is_used(&mut self, now: Instant) -> bool {
+        self.active = now;
+        !core::mem::replace(&mut self.has_begun, true)
+    }
 }
 
 impl HttpState {

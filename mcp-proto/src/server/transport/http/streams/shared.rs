@@ -393,6 +393,10 @@ impl Server {
         let (session, is_own) = (stream.session(), stream.is_own);
         match result {
             Ok(StoreReply::Claimed { epoch, last, cancelled, .. }) => {
+                if self.wire.env.node.as_ref().is_some_and(|node| node.own() != epoch.node) {
+                    // This server was another node when it asked.
+                    return self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
+                }
                 if let Some(shared) = self.wire.http.shared_mut(key) {
                     shared.hold(epoch, last);
                 }
