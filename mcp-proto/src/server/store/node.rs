@@ -271,6 +271,11 @@ impl ServerEnv {
         self.ask_store(StoreRequest::Join { node: own, lease }, Then::Join);
     }
 
+    /// Returns whether this server was that node before it joined again.
+    pub(in crate::server) fn has_been(&self, other: Incarnation) -> bool {
+        self.node.as_ref().is_some_and(|node| node.own != other && node.tag() == other.tag())
+    }
+
     /// Says something to all other nodes. Does nothing without a store.
     pub(in crate::server) fn say(&mut self, news: News) {
         let limits = &self.config.limits.server;

@@ -129,16 +129,12 @@ impl Server {
         }
         match result {
             Err(_) => self.refuse_opening(x),
-            Ok(StoreReply::Claimed { epoch, last, sent, .. })
-                if self.wire.env.node.as_ref().is_some_and(|node| node.own() == epoch.node) =>
-            {
-                self.own_is_claimed(opening, epoch, last, sent);
-            }
-            // Another server has it, or this one had it as another node.
-            Ok(StoreReply::Claimed { epoch, .. }) => {
+            // This server was another node when it asked.
+            Ok(StoreReply::Claimed { epoch, .. }) if self.wire.env.has_been(epoch.node) => {
                 opening.over = Some(epoch);
                 self.ask_opening(opening);
             }
+            Ok(StoreReply::Claimed { epoch, last, sent, .. }) => self.own_is_claimed(opening, epoch, last, sent),
             Ok(StoreReply::Owned(epoch)) => {
                 opening.over = Some(epoch);
                 self.ask_opening(opening);
@@ -160,7 +156,7 @@ impl Server {
     }
 
     /// This server has the own stream of a session from now on.
-    fn own_is_claimed(&mut self, opening: Box<Opening>, epoch: Epoch, last: u64, sent: u64) {
+    fn own_is_claimed(&mut self, mut opening: Box<Opening>, epoch: Epoch, last: u64, sent: u64) {
         let Opening { session, digest, over, after, .. } = *opening;
         let version = self.wire.session(SessionRef::Http(session)).and_then(|session| session.negotiated());
         let Some(version) = version.map(|terms| terms.version) else { return };
@@ -172,6 +168,10 @@ impl Server {
         self.wire.is_listening(session);
         let key = self.wire.http.own_stream_of(session, version);
         let Some(shared) = self.wire.http.stream_mut(key).and_then(|stream| stream.shared.as_mut()) else { return };
+        if let Some(newer) = shared.taken_since(epoch) {
+            opening.over = Some(newer);
+            return self.ask_opening(opening);
+        }
         if shared.hold(epoch, last) {
             self.stream_has_grown(key, last);
         }
@@ -194,7 +194,7 @@ impl Server {
         if let Some(key) = self.wire.http.stream_numbered(digest, stream).filter(|_| !is_over) {
             let shared = self.wire.http.stream(key).and_then(|stream| stream.shared.as_ref());
             let (stored, is_held) = shared.map_or((0, true), |shared| (shared.stored(), shared.is_held()));
-            if stream == OWN && !is_held {
+            if stream == OWN && shared.is_some_and(|shared| !shared.is_held_in(owner)) {
                 // Another server has taken it meanwhile.
                 opening.events.clear();
                 opening.over = None;

@@ -121,9 +121,22 @@ impl SharedStream {
         false
     }
 
-    /// Returns whether this server may write the stream.
+    /// Returns whether this server may write the stream, as far as it knows.
     pub(in super::super) const fn is_held(&self) -> bool {
         matches!(self.claim, StreamClaim::Held(_))
+    }
+
+    /// Returns whether this server may write the stream in this epoch.
+    pub(in super::super) fn is_held_in(&self, epoch: Epoch) -> bool {
+        self.claim == StreamClaim::Held(epoch)
+    }
+
+    /// Returns the epoch of another server that has taken the stream since this one.
+    pub(in super::super) fn taken_since(&self, epoch: Epoch) -> Option<Epoch> {
+        match self.claim {
+            StreamClaim::Elsewhere(newer) if newer.number > epoch.number => Some(newer),
+            _ => None,
+        }
     }
 
     /// The store has everything up to an event that was added when this server had the stream
@@ -393,17 +406,23 @@ impl Server {
         let (session, is_own) = (stream.session(), stream.is_own);
         match result {
             Ok(StoreReply::Claimed { epoch, last, cancelled, .. }) => {
-                if self.wire.env.node.as_ref().is_some_and(|node| node.own() != epoch.node) {
+                if self.wire.env.has_been(epoch.node) {
                     // This server was another node when it asked.
                     return self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
                 }
-                if let Some(shared) = self.wire.http.shared_mut(key) {
+                if let Some(shared) =
+                    self.wire.http.shared_mut(key).filter(|shared| shared.taken_since(epoch).is_none())
+                {
                     shared.hold(epoch, last);
                 }
                 for request in cancelled {
                     self.cancel_of_digest(session.map(SessionRef::Http), request);
                 }
                 self.wire.http.store_waiting(&mut self.wire.env, key);
+            }
+            // The node that this server was before is no more, and has its tag.
+            Ok(StoreReply::Owned(epoch)) if is_own && self.wire.env.has_been(epoch.node) => {
+                self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
             }
             Ok(StoreReply::Owned(epoch)) if is_own => {
                 if let Some(shared) = self.wire.http.shared_mut(key) {
