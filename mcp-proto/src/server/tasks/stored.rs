@@ -136,9 +136,11 @@ impl Server {
 
     /// The store has a change of a task, or has not.
     pub(in crate::server) fn task_is_put(&mut self, key: TaskKey, result: Result<StoreReply, StoreError>) {
+        let own = self.wire.env.node.as_ref().map(|node| node.own());
+        let is_new = self.wire.env.tasks.created.contains_key(&key);
         let Some(task) = self.wire.env.tasks.get_mut(key) else { return };
         task.stored.is_asked = false;
-        let (is_new, has_ended) = (task.stored.kept == 0, task.has_ended());
+        let has_ended = task.has_ended();
         let is_asking = matches!(task.stage(), TaskStage::Asking { .. });
         let id = task.id.clone();
         match result {
@@ -159,7 +161,16 @@ impl Server {
             }
             Err(_) if !is_new => drop(self.wire.env.tasks.unstored.insert(key)),
             Err(_) => self.refuse_created(key),
-            // Another server has changed it, or its time is over.
+            // It is this server's still: a reply was lost, or the store has gone back in time.
+            Ok(StoreReply::Task { version, owner, .. }) if owner == own => {
+                task.stored.kept = version;
+                self.wire.env.tasks.unstored.insert(key);
+            }
+            Ok(StoreReply::Missing) => {
+                task.stored.kept = 0;
+                self.wire.env.tasks.unstored.insert(key);
+            }
+            // Another server has changed it.
             Ok(_) => {
                 self.wire.env.diagnose(DiagnosticKind::Fenced, "a task");
                 self.let_go_of_task(key);

@@ -112,6 +112,26 @@ fn task_is_created_once_the_store_has_it() {
 }
 
 #[test]
+fn task_survives_a_store_that_goes_back() {
+    let mut nodes = Nodes::with_tasks(2);
+    let nothing = nodes.store.clone();
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    let created = nodes.store.clone();
+    for before in [created, nothing] {
+        let bench = &mut nodes.sites[0].bench;
+        bench.server.notify(bench.now, responder.key(), Note::Status("linking".into())).unwrap();
+        nodes.settle();
+        nodes.store = before;
+        let bench = &mut nodes.sites[0].bench;
+        bench.server.notify(bench.now, responder.key(), Note::Status("compiling".into())).unwrap();
+        nodes.settle();
+        assert_eq!(nodes.get(1, &id).required::<String>("statusMessage").unwrap(), "compiling");
+    }
+    nodes.finish(0, responder);
+    (0..2).for_each(|at| assert_eq!(nodes.status(at, &id), "completed", "server {at}"));
+}
+
+#[test]
 fn task_is_cancelled_at_another_server() {
     let mut nodes = Nodes::with_tasks(2);
     let (responder, id) = nodes.task(0, TaskOptions::new());
