@@ -306,3 +306,21 @@ fn clients_of_a_server_that_ends_listen_at_another_at_once() {
     assert_eq!(nodes.sites[1].said(there)[0], "200 stream");
     assert_eq!(nodes.call(1, &client, 2), ok(2));
 }
+
+#[test]
+fn own_stream_is_claimed_again_from_a_store_that_goes_back() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    nodes.post(0, client.headers(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    nodes.bare(0, "GET", client.headers().with("Accept", "text/event-stream"));
+    let before = nodes.store.clone();
+    let own = nodes.bare(1, "GET", client.headers().with("Accept", "text/event-stream"));
+    nodes.store = before;
+    nodes.asked();
+    let bench = &mut nodes.sites[1].bench;
+    bench.server.publish(bench.now, Change::Tools);
+    nodes.settle();
+    assert!(nodes.sites[1].said(own).iter().any(|line| line.contains("tools/list_changed")));
+    let asked = nodes.asked();
+    assert!(asked.len() < 20, "{asked:?}");
+}

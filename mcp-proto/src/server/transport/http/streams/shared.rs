@@ -465,6 +465,11 @@ impl Server {
                 shared.unplace(Place { number: last + 1, ..place });
                 self.stream_has_grown(key, last);
             }
+            Ok(StoreReply::Fenced(epoch)) if is_own && is_current && epoch.number <= place.epoch.number => {
+                // The store has gone back in time, and knows an older epoch only.
+                shared.unplace(place);
+                self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
+            }
             Ok(StoreReply::Fenced(epoch)) if is_own => {
                 shared.unplace(place);
                 self.own_stream_is_taken(key, epoch);
