@@ -20,7 +20,6 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key).filter(|task| !task.has_ended()) {
             task.say(text, unix);
-            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
         }
     }
@@ -30,7 +29,6 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key) {
             task.touch(unix);
-            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
         }
     }
