@@ -210,8 +210,9 @@ impl Client {
     }
 
     /// Closes the client: all calls end; a program is asked to exit, then terminated, then killed
-    /// with its group. Returns when this is done, within the time limits of these steps plus a
-    /// second in any case. Returns why the client ended.
+    /// with its group. The page of a login that has just ended is shown, and its record stored.
+    /// Returns when this is done, within the time limits of these steps plus a second in any case.
+    /// Returns why the client ended.
     pub fn close(&self) -> Termination {
         end(&self.client.closer(), &self.driver)
     }

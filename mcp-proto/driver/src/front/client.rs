@@ -191,7 +191,8 @@ impl Client {
 
     /// Closes the connection in order, and waits for its end: a program has time to exit, then is
     /// terminated, then killed. Pending calls end. May be called repeatedly and concurrently. Needs
-    /// a running driver. Returns why the client ended.
+    /// a running driver. The page of a login that has just ended is shown, and its record stored.
+    /// Returns why the client ended.
     pub async fn close(&self) -> Termination {
         self.shared().end().await
     }
@@ -234,6 +235,8 @@ impl Drop for ClientOwner {
         let on_drop = shared.look(|state, _| state.on_drop.take());
         if let Some(wait) = on_drop {
             wait();
+            #[cfg(feature = "auth")]
+            crate::os::block_on_for(shared::MARGIN, shared.left());
             if let Some(code) = shared.look(|state, _| state.exit.filter(|_| state.terminated.is_some())) {
                 exit(code);
             }

@@ -25,6 +25,7 @@ use mcp_proto::auth::{
 use mcp_proto::input::ClientCommand;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Instant;
 
 /// Bounds of the pauses between attempts to get a lease.
@@ -49,6 +50,7 @@ struct WorkerState {
     tasks: VecDeque<LoginTask>,
     /// There is a thread.
     started: bool,
+    thread: Option<ThreadId>,
     /// The client has ended.
     closed: bool,
 }
@@ -94,8 +96,33 @@ impl LoginWorker {
         self.add(LoginTask::Call(call))
     }
 
+    /// The client has ended: nothing begins any more. `done` is called after the last step. `None`
+    /// if there are no steps: it is not called then. As [`push`](Self::push).
+    pub(crate) fn close(&self, done: Box<dyn FnOnce() + Send>) -> Option<impl FnOnce() + Send + use<>> {
+        let mut state = self.0.lock();
+        state.closed = true;
+        if !state.started && state.tasks.is_empty() {
+            return None;
+        }
+        // Under the same lock: the thread ends once it has nothing to do.
+        state.tasks.push_back(LoginTask::Call(done));
+        drop(state);
+        Some(self.woken())
+    }
+
+    /// Returns whether this is the thread that carries out the steps: a step must not wait for
+    /// itself.
+    pub(crate) fn is_here(&self) -> bool {
+        self.0.lock().thread == Some(thread::current().id())
+    }
+
     fn add(&self, task: LoginTask) -> impl FnOnce() + Send + use<> {
         self.0.lock().tasks.push_back(task);
+        self.woken()
+    }
+
+    /// There is a task.
+    fn woken(&self) -> impl FnOnce() + Send + use<> {
         self.0.changed.notify_all();
         let worker = Arc::clone(&self.0);
         move || worker.start()
@@ -133,6 +160,7 @@ impl Worker {
     }
 
     fn run(&self) {
+        self.lock().thread = Some(thread::current().id());
         let mut held = Held::default();
         while let Some(task) = self.next(held.due()) {
             match task {

@@ -29,6 +29,8 @@ pub(super) struct Logins {
     last: u64,
     /// `None` if the application carries the steps out, and after the end.
     worker: Option<LoginWorker>,
+    /// After the end, until the last step is carried out.
+    leaving: Option<LoginWorker>,
     shared: Weak<ClientShared>,
 }
 
@@ -66,7 +68,7 @@ impl WaitKey for LoginWait {
 impl Logins {
     pub(super) fn new(setup: Option<LoginSetup>, clock: Clock, link: &ClientLink, shared: Weak<ClientShared>) -> Self {
         let worker = setup.map(|setup| LoginWorker::new(setup, clock, Arc::clone(link)));
-        Self { waiters: Waiters::default(), open: BTreeSet::new(), last: 0, worker, shared }
+        Self { waiters: Waiters::default(), open: BTreeSet::new(), last: 0, worker, leaving: None, shared }
     }
 
     fn begin(&mut self, id: fn(u64) -> LoginWait) -> LoginWait {
@@ -112,11 +114,33 @@ impl Logins {
         });
     }
 
-    /// The client has ended. Returns what to drop without its lock.
+    /// The client has ended. The steps before that are still carried out: a page shows the result,
+    /// a record is stored.
     pub(super) fn stop(&mut self, later: &mut Later) {
         self.open.clear();
         self.waiters.abort(later);
-        later.drop_later(self.worker.take());
+        let Some(worker) = self.worker.take() else { return };
+        let shared = Weak::clone(&self.shared);
+        let left = worker.close(Box::new(move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.look(|state, later| {
+                    later.drop_later(state.logins.leaving.take());
+                    later.milestone();
+                });
+            }
+        }));
+        match left {
+            Some(start) => {
+                self.leaving = Some(worker);
+                later.call(start);
+            }
+            None => later.drop_later(worker),
+        }
+    }
+
+    /// Returns whether the last steps are still carried out, for anyone but a callback of them.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving.as_ref().is_some_and(|worker| !worker.is_here())
     }
 }
 

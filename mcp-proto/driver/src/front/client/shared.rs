@@ -1,5 +1,7 @@
 //! What the handles, the driver and the connections of one client share.
 
+#[cfg(feature = "auth")]
+use super::super::first;
 use super::super::shared::{Engine as _, Front as _, Shared};
 use super::super::{Delay, Task};
 #[cfg(feature = "auth")]
@@ -27,7 +29,7 @@ use mcp_proto::span::Span;
 use mcp_proto::wired::ConnectionOutput;
 
 /// Time for the end of a client beyond the time limits of its shutdown.
-const MARGIN: Duration = Duration::from_secs(1);
+pub(super) const MARGIN: Duration = Duration::from_secs(1);
 
 /// Maximum of [`ClientShared::end_time`]. A longer time could overflow an instant of the system,
 /// and is never needed.
@@ -124,14 +126,25 @@ impl ClientShared {
     /// Closes the client, and waits for its end.
     pub(super) async fn end(&self) -> Termination {
         self.close();
-        self.watch_unless_exiting(|state| state.terminated.clone()).await
+        let why = self.watch_unless_exiting(|state| state.terminated.clone()).await;
+        #[cfg(feature = "auth")]
+        self.left().await;
+        why
     }
 
     /// Waits for the end, also if the process exits with this client.
     pub(super) async fn ended(&self) {
         self.watch(|state| state.terminated.as_ref().map(drop)).await;
+        #[cfg(feature = "auth")]
+        self.left().await;
     }
 
+    /// Waits for the last steps of a login, for a short time: the process may exit after it.
+    #[cfg(feature = "auth")]
+    pub(super) async fn left(&self) {
+        let left = self.watch(|state| (!state.logins.is_leaving()).then_some(()));
+        first(left, (self.setup.delay)(MARGIN)).await;
+    }
     /// Waits until `look` returns a value. Waits forever if the process exits with this client
     /// ([`Closer::exit`](super::Closer::exit)).
     pub(super) async fn watch_unless_exiting<T>(&self, mut look: impl FnMut(&ClientState) -> Option<T>) -> T {

@@ -105,7 +105,7 @@ fn steps_of_a_login_are_carried_out_in_order() {
     let uri = bench.listen(3);
     bench.browse(4);
     assert_eq!(bench.answer(), Input::Redirected(StepId(4), "http://127.0.0.1:1/callback?pasted".into()));
-    let browser = std::thread::spawn({
+    let browser = thread::spawn({
         let uri = uri.clone();
         move || (get(&uri, "forged"), get(&uri, "state=s"))
     });
@@ -401,6 +401,6 @@ fn listener_ends_in_time_without_an_end_of_the_login() {
     let begun = Instant::now();
     while TcpListener::bind(address).is_err() {
         assert!(begun.elapsed() < SOON, "it still listens");
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }

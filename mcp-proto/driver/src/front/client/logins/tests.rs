@@ -1,6 +1,6 @@
 //! Logins of a client that nothing drives: its steps need no connection.
 
-use super::super::{Client, DriverHandle};
+use super::super::{Client, Closer, DriverHandle};
 use super::*;
 use crate::os::block_on_for;
 use crate::{ClientOptions, DrivenConnection, MemoryStore, OAuth, Task, TokenStore};
@@ -13,7 +13,7 @@ use mcp_proto::auth::{
     AuthConfig, AuthMethod, ClientSource, Entry, Input, Purpose, Record, RegisteredClient, SaveFault, Scopes,
     StoreFault, StoreKey, Stored, Version,
 };
-use mcp_proto::client::ClientConfig;
+use mcp_proto::client::{ClientConfig, Termination};
 use mcp_proto::exchange::{Endpoint, Program};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -153,6 +153,55 @@ fn logout_ends_with_the_client() {
     assert_eq!(soon(logout), Err(AuthError::Ended));
     assert_eq!(soon(client.login()), Err(AuthError::Ended));
     assert_eq!(soon(client.logout()), Err(AuthError::Ended));
+}
+
+// A process may exit when a client has ended: the page of a login is shown, and a record stored.
+#[test]
+fn end_of_a_client_waits_for_the_last_steps_of_its_login() {
+    let (Bench { client, driving, opening: _opening, .. }, is_asked, go) = slow_client();
+    let mut logout = pin!(client.logout());
+    assert!(is_pending(logout.as_mut()));
+    is_asked.recv_timeout(SOON).expect("it waits");
+    drop(driving);
+    assert_eq!(soon(logout), Err(AuthError::Ended));
+    let closer = client.closer();
+    let (mut closing, mut ended) = (pin!(client.close()), pin!(closer.ended()));
+    assert!(is_pending(closing.as_mut()) && is_pending(ended.as_mut()), "the store is not done");
+    drop(go);
+    assert_eq!(soon(closing), Termination::Requested);
+    soon(ended);
+}
+
+/// A store whose changes close the client.
+struct ClosingStore(Mutex<Receiver<Closer>>, Mutex<Sender<Option<Termination>>>);
+
+impl TokenStore for ClosingStore {
+    fn load(&self, _: &StoreKey) -> Result<Stored, StoreFault> {
+        Ok(Stored::default())
+    }
+
+    fn save(&self, _: &StoreKey, _: Version, _: Option<&Record>) -> Result<Version, SaveFault> {
+        let closer = self.0.lock().expect("not poisoned").recv_timeout(SOON).expect("sent");
+        self.1.lock().expect("not poisoned").send(block_on_for(SOON, closer.close())).expect("awaited");
+        Ok(Version::ABSENT)
+    }
+
+    fn lease(&self, _: &StoreKey, _: Purpose) -> Result<Option<Box<dyn Send>>, StoreFault> {
+        Ok(Some(Box::new(())))
+    }
+}
+
+#[test]
+fn callback_of_a_login_can_close_its_client() {
+    let ((closer, to_close), (closed, is_closed)) = (channel(), channel());
+    let store = ClosingStore(Mutex::new(to_close), Mutex::new(closed));
+    let Bench { client, driving, opening: _opening, .. } = Bench::loaded(OAuth::new("test").store(store));
+    let mut logout = pin!(client.logout());
+    assert!(is_pending(logout.as_mut()));
+    drop(driving);
+    closer.send(client.closer()).expect("awaited");
+    let why = is_closed.recv_timeout(2 * SOON).expect("it ends");
+    assert_eq!(why, Some(Termination::Requested), "it does not wait for itself");
 }
 
 #[test]
