@@ -9,6 +9,7 @@ use super::keys::{ReplyTo, SessionRef, TaskKey};
 use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
+use super::store::SessionChange;
 use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
@@ -19,6 +20,7 @@ use crate::rpc::{Id, Object, RawJson, notification, result_response};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -109,25 +111,39 @@ impl Listens {
         self.table.clear();
     }
 
-    /// Notifies the clients of a change, if the server declares that it does.
-    pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) {
+    /// Notifies the clients of a change. Returns false, and does nothing, unless the server declares
+    /// that it does.
+    pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) -> bool {
         let declared = &wire.env.config.capabilities;
         let (list, is_declared) = match change {
             Change::Tools => (0, declared.announces_tools()),
             Change::Prompts => (1, declared.announces_prompts()),
             Change::Resources => (2, declared.announces_resources()),
-            Change::Resource(uri) if declared.watches_resources() => {
-                return self.publish_update(wire, &uri.into());
+            Change::Resource(uri) => {
+                let is_declared = declared.watches_resources();
+                if is_declared {
+                    self.publish_update(wire, &uri.into());
+                }
+                return is_declared;
             }
-            Change::Resource(_) => return,
         };
         if !is_declared {
-            return;
+            return false;
         }
         self.changes += 1;
         self.latest[list] = self.changes;
         let watchers: Vec<ExchangeId> = wire.env.watchers.iter().copied().collect();
         watchers.into_iter().for_each(|x| self.tell_changes(wire, x));
+        true
+    }
+
+    /// Notifies the clients of everything that they watch: any of it may have changed.
+    pub(super) fn publish_all(&mut self, wire: &mut Wire) {
+        let watched: Vec<String> = wire.env.watched.uris().map(Into::into).collect();
+        let lists = [Change::Tools, Change::Prompts, Change::Resources];
+        for change in lists.into_iter().chain(watched.into_iter().map(Change::Resource)) {
+            self.publish(wire, change);
+        }
     }
 
     /// Notifies the clients that watch a resource, or one that it is a part of.
@@ -155,7 +171,11 @@ impl Listens {
     /// The client is initialized: it receives notifications of changes from now on.
     pub(super) fn session_is_ready(&mut self, wire: &mut Wire, session_ref: SessionRef) {
         let Some(session) = wire.session_mut(session_ref) else { return };
+        let was_ready = session.is_ready();
         session.set_ready();
+        if !was_ready {
+            wire.note_change(session_ref, SessionChange::Ready);
+        }
         if let SessionRef::Duplex(x) = session_ref {
             wire.env.watchers.insert(x);
         }

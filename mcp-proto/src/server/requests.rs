@@ -30,8 +30,8 @@
 use super::client::{Bound, ClientIdentity};
 use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
-use super::era::AdmittedRequest;
-use super::incoming::FirstRound;
+use super::era::{AdmittedRequest, Awaited};
+use super::incoming::{FirstRound, Origin};
 use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
@@ -175,13 +175,20 @@ impl Requests {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
-        incoming.origin = Some(FirstRound { shared: self.shared.clone(), key });
+        incoming.first = Some(FirstRound { shared: self.shared.clone(), origin: Origin::here(key) });
         let takes_place = incoming.may_be_task && wire.env.reserve_task(client);
         if takes_place {
             incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
         }
-        let entry = (takes_place || version.era() == Era::Legacy).then(|| {
-            Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
+        let asks_store = awaits == Some(Awaited::Store);
+        let entry = (takes_place || asks_store || version.era() == Era::Legacy).then(|| {
+            Box::new(RequestEntry {
+                incoming: incoming.clone(),
+                router: None,
+                inputs: Inputs::new(),
+                rounds: 0,
+                state: None,
+            })
         });
         let running = ServedRequest {
             exchange: x,
@@ -197,7 +204,11 @@ impl Requests {
             held: None,
             since: wire.env.now,
             spent: Duration::ZERO,
-            stage: awaits.map_or(RequestStage::Handler, RequestStage::Result),
+            stage: match awaits {
+                None => RequestStage::Handler,
+                Some(Awaited::Task(task)) => RequestStage::Result(task),
+                Some(Awaited::Store) => RequestStage::Store,
+            },
             place: if takes_place { TaskPlace::Reserved } else { TaskPlace::None },
             entry,
             size,
@@ -206,14 +217,23 @@ impl Requests {
         if let Some(here) = wire.running_mut(reply_to) {
             here.insert(key);
         }
+        if let ReplyTo::Stream(stream) = reply_to {
+            wire.http.answers_request(stream, &id);
+        }
         if let Some(session) = wire.session_of_mut(reply_to) {
             session.insert(id, key);
         }
         match awaits {
             None => self.hand_out(&mut wire.env, key, incoming, None, 0, fault),
             // It may have ended, or have questions.
-            Some(task) => wire.env.tasks.changes(task),
+            Some(Awaited::Task(task)) => wire.env.tasks.changes(task),
+            Some(Awaited::Store) => wire.env.asks_store(key),
         }
+    }
+
+    /// Adds a request that has begun at another server.
+    pub(super) fn table_insert(&mut self, key: RequestKey, running: ServedRequest) {
+        self.table.insert(key, running);
     }
 
     /// Emits the request, for the first or a further round.
@@ -238,7 +258,7 @@ impl Requests {
         let received_at = u64::try_from(env.now.since_origin().as_micros()).unwrap_or(u64::MAX);
         let responder = Responder {
             key,
-            origin: incoming.origin.as_ref().map_or(key, |origin| origin.key),
+            origin: incoming.first.as_ref().map_or(Origin::here(key), |first| first.origin),
             exchange: running.exchange,
             client: running.client,
             id: running.id.clone(),
@@ -276,7 +296,11 @@ impl Requests {
     pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
-        let Some(entry) = &running.entry else { return };
+        let is_kept = env.config.shares_tasks();
+        let Some(entry) = &mut running.entry else { return };
+        if is_kept {
+            entry.state.clone_from(&state);
+        }
         let (mut incoming, router, rounds) = (entry.incoming.clone(), entry.router.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
         incoming.state = state.map(RequestState::Kept);
@@ -381,7 +405,7 @@ impl Requests {
         match &running.stage {
             RequestStage::Handler => wire.env.emit(Event::Cancelled(key)),
             RequestStage::Asking(asking) if is_open => asking.withdraw(wire, running.reply_to),
-            RequestStage::Asking(_) | RequestStage::Waiting | RequestStage::Result(_) => {}
+            RequestStage::Asking(_) | RequestStage::Waiting | RequestStage::Result(_) | RequestStage::Store => {}
         }
         // If the exchange is over, its batch needs no response.
         wire.no_reply(running.reply_to, running.batch.filter(|_| is_open));
@@ -429,7 +453,9 @@ impl Requests {
                 self.finish_with_error(wire, key, why);
             }
             Some(RequestStage::Asking(_)) => self.end_asking(wire, key, why),
-            Some(RequestStage::Waiting | RequestStage::Result(_)) => self.finish_with_error(wire, key, why),
+            Some(RequestStage::Waiting | RequestStage::Result(_) | RequestStage::Store) => {
+                self.finish_with_error(wire, key, why);
+            }
             None => {}
         }
     }

@@ -2,6 +2,7 @@
 //! tasks.
 
 use super::entry::NewTask;
+use super::stored::CreatedTask;
 use super::{TaskEnd, TaskEntry, TaskQuestion, TaskStage};
 use crate::error::{DiagnosticKind, Refusal, excerpt};
 use crate::exchange::ExchangeId;
@@ -93,7 +94,15 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key).filter(|task| !task.has_ended()) {
             task.set(stage, unix);
+            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
+        }
+    }
+
+    /// A task of the store waits for its client here.
+    pub(super) fn adopt_stage(&mut self, key: TaskKey, stage: TaskStage) {
+        if let Some(task) = self.tasks.get_mut(key) {
+            *task.stage_mut() = stage;
         }
     }
 }
@@ -122,6 +131,7 @@ impl Requests {
             request: key,
             ttl: ttl.unwrap_or(limits.task_ttl).min(limits.max_task_ttl),
             poll: poll.unwrap_or(limits.task_poll).max(LEAST_POLL),
+            reruns: options.reruns,
         };
         let task_key = slot.key();
         self.leave_reply_target(wire, key);
@@ -134,7 +144,11 @@ impl Requests {
         }
         wire.env.timers.set(crate::server::keys::ServerTimer::Handler(key), None);
         let message = result_response(&id, &result);
-        wire.reply(reply_to, SerializedResponse { batch, ..SerializedResponse::new(message, None) });
+        if wire.env.config.shares_tasks() && wire.env.node.is_some() {
+            wire.env.tasks.created.insert(task_key, CreatedTask { reply_to, id, batch, message });
+        } else {
+            wire.reply(reply_to, SerializedResponse { batch, ..SerializedResponse::new(message, None) });
+        }
         Ok(reply_to)
     }
 

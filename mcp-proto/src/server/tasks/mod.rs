@@ -17,23 +17,29 @@
 mod commands;
 mod entry;
 mod legacy;
+mod record;
 mod slot;
 mod status;
+mod stored;
 
 pub(super) use commands::{CANCEL, GET, UPDATE};
 pub(super) use entry::{QuestionRequest, SentQuestion, TaskEnd, TaskEntry, TaskQuestion, TaskStage};
-pub(super) use legacy::RESULT;
+pub(super) use legacy::{LIST, RESULT};
+pub(super) use record::TaskRecord;
 pub(crate) use slot::TaskSlot;
+pub(super) use stored::TaskChange;
 
 use super::client::{Bound, ClientKey};
 use super::env::ServerEnv;
 use super::keys::{ServerTimer, TaskKey};
 use super::shares::Full;
 use crate::input::{Principal, RequestKey};
+use crate::server::store::TaskDigest;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use stored::CreatedTask;
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -48,6 +54,12 @@ pub(super) struct Tasks {
     watchers: BTreeMap<TaskKey, BTreeSet<RequestKey>>,
     /// Those whose clients are to be told of a change.
     changed: BTreeSet<TaskKey>,
+    /// Those whose latest change the store does not have.
+    unstored: BTreeSet<TaskKey>,
+    /// The responses of requests that have become tasks, until the store has these.
+    created: BTreeMap<TaskKey, CreatedTask>,
+    /// The requests that wait for the end of a task of another server.
+    awaited: BTreeMap<TaskDigest, BTreeSet<RequestKey>>,
 }
 
 impl Tasks {
@@ -143,6 +155,9 @@ impl Tasks {
             && self.due.is_empty()
             && self.ended.is_empty()
             && self.watchers.is_empty()
+            && self.unstored.is_empty()
+            && self.created.is_empty()
+            && self.awaited.is_empty()
     }
 }
 
@@ -179,6 +194,9 @@ impl ServerEnv {
 
     /// Adds a task, whose place is reserved.
     pub(super) fn add_task(&mut self, key: TaskKey, task: TaskEntry) {
+        if task.is_new() {
+            self.task_is_unstored(key);
+        }
         self.tasks.ids.insert(task.id.clone(), key);
         self.tasks.due.insert((task.due, key));
         self.tasks.table.insert(key, task);
@@ -206,6 +224,7 @@ impl ServerEnv {
         self.tasks.due.remove(&(before, key));
         self.tasks.due.insert((due, key));
         self.tasks.ended.insert((now, key));
+        self.task_is_unstored(key);
         self.tasks.changed.insert(key);
         self.arm_tasks();
     }
@@ -220,6 +239,8 @@ impl ServerEnv {
         }
         self.tasks.watchers.remove(&key);
         self.tasks.changed.remove(&key);
+        self.tasks.unstored.remove(&key);
+        self.tasks.created.remove(&key);
         self.shares.give_back(task.client, Bound::TaskBytes, task.weight);
         self.shares.give_back(task.client, Bound::Tasks, 1);
         self.arm_tasks();

@@ -20,6 +20,7 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key).filter(|task| !task.has_ended()) {
             task.say(text, unix);
+            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
         }
     }
@@ -29,6 +30,7 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key) {
             task.touch(unix);
+            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
         }
     }

@@ -1,0 +1,290 @@
+//! Tasks that several servers share.
+
+use super::*;
+use crate::model::tasks::TaskOptions;
+
+const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}"#;
+const DECLARED: &str = r#"{"elicitation":{}}"#;
+
+fn modern_headers(method: &str, name: &str) -> Headers {
+    Headers::new()
+        .with("MCP-Protocol-Version", "2026-07-28")
+        .with("Mcp-Method", method)
+        .with("Mcp-Name", name)
+        .with("Accept", "application/json, text/event-stream")
+}
+
+impl Nodes {
+    /// Sends a request of 2026-07-28, and returns the response, if it is there.
+    fn ask(&mut self, at: usize, method: &str, rest: &str) -> Option<String> {
+        let name = rest.split(r#""name":""#).nth(1).or_else(|| rest.split(r#""taskId":""#).nth(1));
+        let name = name.and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned();
+        let x = self.post(at, modern_headers(method, &name), &modern_with("1", method, TASKS, rest));
+        self.sites[at].said(x).pop().map(|line| line.split_once(' ').unwrap().1.to_owned())
+    }
+
+    /// Calls a tool that becomes a task at once. Returns its handler and its id.
+    fn task(&mut self, at: usize, options: TaskOptions) -> (Responder, String) {
+        let x = self.post(
+            at,
+            modern_headers("tools/call", "build"),
+            &modern_with("1", "tools/call", TASKS, r#","name":"build""#),
+        );
+        let (responder, _) = self.sites[at].handed();
+        let bench = &mut self.sites[at].bench;
+        bench.server.notify(bench.now, responder.key(), Note::IntoTask(options)).unwrap();
+        self.settle();
+        let said = self.sites[at].said(x).pop().expect("the task");
+        let created = result(said.split_once(' ').unwrap().1);
+        (responder, created.required("taskId").unwrap())
+    }
+
+    fn get(&mut self, at: usize, id: &str) -> Object {
+        let said = self.ask(at, "tasks/get", &format!(r#","taskId":"{id}""#)).expect("a response");
+        result(&said)
+    }
+
+    fn status(&mut self, at: usize, id: &str) -> String {
+        self.get(at, id).required("status").unwrap()
+    }
+
+    fn with_tasks(count: u8) -> Self {
+        Self::with(count, |config| config.tasks = true)
+    }
+
+    /// Lets all but some servers live for a time.
+    fn live(&mut self, of: &[usize], seconds: u64) {
+        for _ in 0..seconds {
+            for at in of {
+                self.sites[*at].bench.pass(SECOND);
+            }
+            let now = self.sites[of[0]].bench.now;
+            self.sites.iter_mut().for_each(|site| site.bench.now = now);
+            self.settle();
+        }
+    }
+}
+
+// covers: TASKX-S-010
+#[test]
+fn task_of_one_server_is_known_at_all() {
+    let mut nodes = Nodes::with_tasks(3);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    (0..3).for_each(|at| assert_eq!(nodes.status(at, &id), "working", "server {at}"));
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::Status("compiling".into())).unwrap();
+    nodes.settle();
+    assert_eq!(nodes.get(1, &id).required::<String>("statusMessage").unwrap(), "compiling");
+    nodes.finish(0, responder);
+    for at in 0..3 {
+        let task = nodes.get(at, &id);
+        assert_eq!(task.required::<String>("status").unwrap(), "completed");
+        assert!(task.get("result").is_some());
+    }
+    assert!(nodes.sites.iter().all(|site| site.bench.server.wire.env.tasks.is_empty()), "the store has it");
+    // Its server need not live for that.
+    nodes.kill(0);
+    nodes.live(&[1, 2], 20);
+    assert_eq!(nodes.status(2, &id), "completed");
+}
+
+#[test]
+fn task_is_created_once_the_store_has_it() {
+    let mut nodes = Nodes::with_tasks(1);
+    nodes.is_away = true;
+    let x = nodes.post(
+        0,
+        modern_headers("tools/call", "build"),
+        &modern_with("1", "tools/call", TASKS, r#","name":"build""#),
+    );
+    let (responder, _) = nodes.sites[0].handed();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::IntoTask(TaskOptions::new())).unwrap();
+    nodes.settle();
+    assert_eq!(nodes.sites[0].said(x), [""; 0]);
+    nodes.pass(2 * SECOND);
+    let said = nodes.sites[0].said(x).pop().expect("an error");
+    assert_eq!(error(said.split_once(' ').unwrap().1).code, -32603);
+    // Its handler should stop.
+    assert!(nodes.events(0).iter().any(|event| matches!(event, Event::Cancelled(key) if *key == responder.key())));
+    nodes.sites[0].complete(responder, "{}");
+    assert!(nodes.sites[0].bench.server.wire.env.tasks.is_empty());
+}
+
+#[test]
+fn task_survives_a_store_that_goes_back() {
+    let mut nodes = Nodes::with_tasks(2);
+    let nothing = nodes.store.clone();
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    let created = nodes.store.clone();
+    for before in [created, nothing] {
+        let bench = &mut nodes.sites[0].bench;
+        bench.server.notify(bench.now, responder.key(), Note::Status("linking".into())).unwrap();
+        nodes.settle();
+        nodes.store = before;
+        let bench = &mut nodes.sites[0].bench;
+        bench.server.notify(bench.now, responder.key(), Note::Status("compiling".into())).unwrap();
+        nodes.settle();
+        assert_eq!(nodes.get(1, &id).required::<String>("statusMessage").unwrap(), "compiling");
+    }
+    nodes.finish(0, responder);
+    (0..2).for_each(|at| assert_eq!(nodes.status(at, &id), "completed", "server {at}"));
+}
+
+#[test]
+fn task_is_cancelled_at_another_server() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.events(0);
+    let said = nodes.ask(1, "tasks/cancel", &format!(r#","taskId":"{id}""#)).unwrap();
+    assert!(result(&said).get("resultType").is_some());
+    assert!(nodes.events(0).iter().any(|event| matches!(event, Event::Cancelled(key) if *key == responder.key())));
+    nodes.finish(0, responder);
+    (0..2).for_each(|at| assert_eq!(nodes.status(at, &id), "cancelled", "server {at}"));
+}
+
+// covers: TASKX-S-020
+#[test]
+fn question_of_a_task_is_answered_at_any_server() {
+    let mut nodes = Nodes::with_tasks(3);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    let two = vec![question("q"), question("r")];
+    nodes.sites[0].bench.answer(responder, Outcome::NeedInput { requests: two, state: Some("s".into()) });
+    nodes.settle();
+    let task = nodes.get(1, &id);
+    assert_eq!(task.required::<String>("status").unwrap(), "input_required");
+    assert!(task.object("inputRequests").unwrap().get("r").is_some());
+    assert!(nodes.sites[0].bench.server.wire.env.tasks.is_empty() && nodes.sites[0].bench.server.running() == 0);
+    // The server that has asked need not live.
+    nodes.kill(0);
+    nodes.live(&[1, 2], 20);
+    let accept = r#"{"action":"accept","content":{"it":"yes"}}"#;
+    let update = |name: &str| format!(r#","taskId":"{id}","inputResponses":{{"{name}":{accept},"x":{{}}}}"#);
+    let bad = format!(r#","taskId":"{id}","inputResponses":{{"q":{{"action":7}}}}"#);
+    assert_eq!(error(&nodes.ask(1, "tasks/update", &bad).unwrap()).code, -32602);
+    nodes.ask(1, "tasks/update", &update("q")).unwrap();
+    assert_eq!(nodes.status(2, &id), "input_required");
+    assert!(nodes.sites[1].requests.is_empty());
+    nodes.ask(2, "tasks/update", &update("r")).unwrap();
+    let (responder, incoming) = nodes.sites[2].handed();
+    assert_eq!(incoming.inputs.keys().collect::<Vec<_>>(), ["q", "r"]);
+    assert_eq!((incoming.rounds, &incoming.state), (1, &Some(RequestState::Kept("s".into()))));
+    assert_eq!(incoming.params.required::<String>("name").unwrap(), "build");
+    assert_eq!(nodes.status(1, &id), "working");
+    nodes.finish(2, responder);
+    assert_eq!(nodes.status(1, &id), "completed");
+}
+
+#[test]
+fn task_of_a_lost_server_fails_or_runs_again() {
+    let mut nodes = Nodes::with_tasks(3);
+    let (first, fails) = nodes.task(0, TaskOptions::new());
+    let (second, runs) = nodes.task(0, TaskOptions::new().rerun(true));
+    let (third, unseen) = nodes.task(0, TaskOptions::new().rerun(true));
+    drop((first, second, third));
+    nodes.kill(0);
+    nodes.live(&[1, 2], 16);
+    // A client asks before any server has looked for them.
+    let failed = nodes.get(1, &fails);
+    assert_eq!(failed.required::<String>("status").unwrap(), "failed");
+    assert!(failed.object("error").unwrap().required::<String>("message").unwrap().contains("was lost"));
+    nodes.live(&[1, 2], 20);
+    let mut handed = Vec::new();
+    for at in [1, 2] {
+        while !nodes.sites[at].requests.is_empty() {
+            handed.push((at, nodes.sites[at].handed()));
+        }
+    }
+    assert_eq!(handed.len(), 2, "each of them once");
+    for (at, (responder, incoming)) in handed {
+        assert_eq!(incoming.params.required::<String>("name").unwrap(), "build");
+        nodes.finish(at, responder);
+    }
+    for id in [runs, unseen] {
+        assert_eq!(nodes.status(1, &id), "completed");
+    }
+}
+
+#[test]
+fn server_that_was_taken_for_dead_changes_no_task() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new().rerun(true));
+    let own = nodes.owns[0].take();
+    // The other one takes it over meanwhile.
+    nodes.live(&[1], 40);
+    let (second, _) = nodes.sites[1].handed();
+    nodes.owns[0] = own;
+    let now = nodes.sites[1].bench.now;
+    nodes.sites[0].bench.now = now;
+    nodes.sites[0].bench.server.handle_timeout(now);
+    nodes.sites[0].complete(responder, r#"{"late":true}"#);
+    nodes.settle();
+    assert_eq!(nodes.status(1, &id), "working");
+    nodes.finish(1, second);
+    assert!(nodes.get(0, &id).object("result").unwrap().get("late").is_none());
+}
+
+// covers: TASKX-S-004
+#[test]
+fn task_belongs_to_its_principal_at_every_server() {
+    let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
+    nodes.principal = Some("ada");
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    for (name, good) in [(Some("bob"), false), (None, false), (Some("ada"), true)] {
+        nodes.principal = name;
+        for at in 0..2 {
+            for (method, rest) in [("tasks/get", ""), ("tasks/update", r#","inputResponses":{}"#)] {
+                let said = nodes.ask(at, method, &format!(r#","taskId":"{id}"{rest}"#)).unwrap();
+                let message = message(&said);
+                let crate::rpc::Message::Response(response) = message else { panic!("{said}") };
+                assert_eq!(matches!(response.payload, Payload::Result(_)), good, "{name:?} {method} at {at}: {said}");
+            }
+        }
+    }
+    nodes.principal = Some("bob");
+    assert_eq!(error(&nodes.ask(1, "tasks/cancel", &format!(r#","taskId":"{id}""#)).unwrap()).code, -32602);
+    nodes.principal = Some("ada");
+    assert_eq!(nodes.status(1, &id), "working");
+    nodes.finish(0, responder);
+    // An id that no server has made never reaches the store.
+    nodes.asked();
+    let said = nodes.ask(1, "tasks/get", r#","taskId":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA""#).unwrap();
+    assert_eq!((error(&said).code, nodes.asked()), (-32602, vec![]));
+}
+
+// covers: TASKL-S-012
+#[test]
+fn older_client_waits_and_answers_at_any_server() {
+    let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
+    nodes.principal = Some("ada");
+    let client = nodes.session(0, DECLARED);
+    let body = legacy("1", "tools/call", r#"{"name":"build","task":{}}"#);
+    let x = nodes.post(0, streaming(&client), &body);
+    let (responder, _) = nodes.sites[0].handed();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::IntoTask(TaskOptions::new())).unwrap();
+    nodes.settle();
+    let said = nodes.sites[0].said(x).pop().unwrap();
+    let id: String = result(said.split_once(' ').unwrap().1).object("task").unwrap().required("taskId").unwrap();
+    // It waits at the other one.
+    let waits = nodes.post(1, streaming(&client), &legacy("2", "tasks/result", &format!(r#"{{"taskId":"{id}"}}"#)));
+    assert!(nodes.sites[1].said(waits).iter().all(|line| !line.contains("jsonrpc")));
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let said = nodes.sites[1].said(waits);
+    let question = said.iter().find(|line| line.contains("elicitation/create")).expect("it is asked there");
+    let crate::rpc::Message::Request(question) = message(event(question).1) else { panic!("{said:?}") };
+    let accept = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#, question.id);
+    nodes.post(0, client.headers(), &accept);
+    let (responder, incoming) = nodes.sites[1].handed();
+    assert!(incoming.inputs["q"].as_ref().unwrap().as_str().contains("decline"));
+    nodes.finish(1, responder);
+    let said = nodes.sites[1].said(waits);
+    assert!(said.iter().any(|line| line.contains(r#""id":2"#) && line.contains(&id)), "{said:?}");
+    let x = nodes.post(0, client.headers(), &legacy("3", "tasks/list", "{}"));
+    let said = nodes.sites[0].said(x).pop().unwrap();
+    assert!(said.contains(&id) && said.contains("completed"), "{said}");
+    let x = nodes.post(0, client.headers(), &legacy("4", "tasks/cancel", &format!(r#"{{"taskId":"{id}"}}"#)));
+    let said = nodes.sites[0].said(x).pop().unwrap();
+    assert_eq!(error(said.split_once(' ').unwrap().1).code, -32602);
+}
