@@ -114,7 +114,9 @@ impl Server {
                 let result = self.shared.config.discover(over);
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
             }
-            tasks::GET | tasks::UPDATE | tasks::CANCEL if self.asks_store_about(context, &parts)? => {
+            method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL)
+                if self.asks_store_about(context, method, &parts)? =>
+            {
                 let admitted =
                     self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false, false))?;
                 Ok(Modern::Run(AdmittedRequest { awaits: Some(Awaited::Store), ..admitted }))
@@ -198,7 +200,7 @@ impl Server {
                 let mut awaits = None;
                 let is_about_tasks = matches!(method, tasks::GET | tasks::CANCEL | tasks::RESULT)
                     || method == tasks::LIST && self.shared.config.admit;
-                if has_tasks && is_about_tasks && self.asks_about_task(context.exchange, &parts.params) {
+                if has_tasks && is_about_tasks && self.asks_about_task(context.exchange, method, &parts.params) {
                     awaits = Some(Awaited::Store);
                 } else if has_tasks {
                     if let Some(result) = self.legacy_task_request(context.exchange, method, &parts.params) {
@@ -216,8 +218,13 @@ impl Server {
     }
 
     /// Returns whether a request of 2026-07-28 about a task has to ask the store.
-    fn asks_store_about(&self, context: RequestContext, parts: &RequestParts) -> Result<bool, ErrorReply> {
-        if !self.shared.config.tasks || !self.asks_about_task(context.exchange, &parts.params) {
+    fn asks_store_about(
+        &self,
+        context: RequestContext,
+        method: &str,
+        parts: &RequestParts,
+    ) -> Result<bool, ErrorReply> {
+        if !self.shared.config.tasks || !self.asks_about_task(context.exchange, method, &parts.params) {
             return Ok(false);
         }
         match parts.declares_tasks() {

@@ -10,6 +10,7 @@ use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
 use super::store::SessionChange;
+use super::tasks::TaskEntry;
 use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
@@ -246,7 +247,8 @@ impl Listens {
         let Some(listen) = self.table.get_mut(&key) else { return };
         let id = subscription(&listen.id);
         for (key, told) in &mut listen.tasks {
-            let Some(task) = wire.env.tasks.get(*key).filter(|task| task.changes > *told) else { continue };
+            let is_news = |task: &&TaskEntry| task.changes > *told && wire.env.shows_task(task);
+            let Some(task) = wire.env.tasks.get(*key).filter(is_news) else { continue };
             let note = notification(TASK, Some(&task.detailed().with(meta::META, &id)));
             let changes = task.changes;
             if !wire.has_room(reply_to, note.len()) {

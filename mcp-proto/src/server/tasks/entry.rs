@@ -186,7 +186,7 @@ impl TaskEntry {
             asked: record.asked.clone(),
             due: now + rest,
             is_known: true,
-            stored: StoredVersion { kept, is_asked: false },
+            stored: StoredVersion { kept, ..StoredVersion::default() },
             ..Self::new(new, now, origin_unix)
         }
     }

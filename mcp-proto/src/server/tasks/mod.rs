@@ -96,6 +96,14 @@ impl Tasks {
         }
     }
 
+    /// The store has the end of a task: its clients may see it.
+    fn end_is_kept(&mut self, key: TaskKey) {
+        if let Some(task) = self.table.get_mut(&key) {
+            task.stored.has_end = true;
+            self.changed.insert(key);
+        }
+    }
+
     /// Returns the tasks, the oldest first.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (TaskKey, &TaskEntry)> {
         self.table.iter().map(|(key, task)| (*key, task))

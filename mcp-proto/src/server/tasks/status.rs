@@ -59,6 +59,10 @@ impl Server {
     /// that wait for a result. Questions go out to clients of 2025-11-25.
     pub(in crate::server) fn tell_tasks(&mut self) {
         while let Some(key) = self.wire.env.tasks.changed.pop_first() {
+            let env = &self.wire.env;
+            if !env.tasks.get(key).is_some_and(|task| env.shows_task(task)) {
+                continue;
+            }
             for listen in self.wire.env.tasks.watchers(key) {
                 self.listens.tell_subscription(&mut self.wire, listen);
             }

@@ -73,6 +73,8 @@ pub(in crate::server) struct StoredVersion {
     pub(super) kept: u64,
     /// Another one is on its way.
     pub(super) is_asked: bool,
+    /// It has the end of the task.
+    pub(super) has_end: bool,
 }
 
 impl ServerEnv {
@@ -81,6 +83,12 @@ impl ServerEnv {
         if self.config.shares_tasks() && self.node.is_some() {
             self.tasks.unstored.insert(key);
         }
+    }
+
+    /// Returns whether clients may see a task as it is here. An end that the store does not have
+    /// could still be another one.
+    pub(in crate::server) fn shows_task(&self, task: &TaskEntry) -> bool {
+        !task.has_ended() || task.stored.has_end || self.node.is_none() || !self.config.shares_tasks()
     }
 
     /// Returns the time until the end of a task.
@@ -152,11 +160,17 @@ impl Server {
                 if self.wire.env.tasks.unstored.contains(&key) {
                     return;
                 }
+                let digest = TaskDigest::of(&id);
                 if has_ended || is_asking {
-                    self.wire.env.say(News::Task(TaskDigest::of(&id)));
+                    self.wire.env.say(News::Task(digest));
+                }
+                if has_ended {
+                    self.wire.env.tasks.end_is_kept(key);
+                    self.tell_tasks();
                 }
                 if has_ended || is_asking && !self.requests.awaits(key) {
                     self.let_go_of_task(key);
+                    self.task_is_outdated(digest);
                 }
             }
             Err(_) if !is_new => drop(self.wire.env.tasks.unstored.insert(key)),
@@ -224,11 +238,14 @@ impl Server {
 /// Requests about tasks.
 impl Server {
     /// Returns whether a request about a task has to ask the store.
-    pub(in crate::server) fn asks_about_task(&self, x: ExchangeId, params: &Object) -> bool {
-        let principal = self.wire.env.rights(x).principal;
+    pub(in crate::server) fn asks_about_task(&self, x: ExchangeId, method: &str, params: &Object) -> bool {
+        let env = &self.wire.env;
+        let principal = env.rights(x).principal;
         let id = params.required_str("taskId").ok();
-        let is_here = id.is_some_and(|id| self.wire.env.tasks.find(&id, principal.as_ref()).is_some());
-        self.shared.config.shares_tasks() && self.wire.env.node.is_some() && !is_here
+        let task = id.and_then(|id| env.tasks.find(&id, principal.as_ref()));
+        // What a cancellation ends is the task of the store.
+        let is_here = method != super::CANCEL && task.is_some_and(|(_, task)| env.shows_task(task));
+        self.shared.config.shares_tasks() && env.node.is_some() && !is_here
     }
 
     /// Asks the store about the tasks of requests that have just begun.

@@ -25,7 +25,7 @@ impl World {
         let before = self.now;
         self.publish();
         for nth in 0..self.sessions.len() {
-            if self.sessions[nth].is_revoked && !has_lost {
+            if self.sessions[nth].is_gone && !has_lost {
                 let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
                 for at in 0..self.nodes.len() {
                     let headers = self.fields(nth);

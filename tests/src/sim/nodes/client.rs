@@ -24,6 +24,8 @@ pub(super) struct Session {
     /// Its client has ended it, or it was told that there is none.
     pub(super) is_over: bool,
     pub(super) is_revoked: bool,
+    /// The store knows that it is revoked. The server that was told could have died before.
+    pub(super) is_gone: bool,
     pub(super) calls: BTreeMap<u64, Call>,
     pub(super) last_call: u64,
     /// When a server has last served it, and whether anything has followed `initialize`.
@@ -271,6 +273,7 @@ impl World {
             id: id.to_owned(),
             is_over: false,
             is_revoked: false,
+            is_gone: false,
             calls: BTreeMap::new(),
             last_call: 0,
             used: (self.now, false),

@@ -77,6 +77,9 @@ impl World {
     pub(super) fn at_store(&mut self, id: NodeId, token: StoreToken, request: StoreRequest) {
         self.remember();
         let is_away = self.now < self.store.away_until;
+        if matches!(&request, StoreRequest::Revoke { .. }) && !is_away {
+            self.sessions.iter_mut().for_each(|session| session.is_gone |= session.is_revoked);
+        }
         let result = match is_away {
             true => Err(StoreError::Unreachable(Closed::Refused)),
             false => Ok(self.store.apply(self.now, request)),
@@ -126,13 +129,13 @@ impl World {
         if self.hit(Fault::StoreAway, 100) {
             self.store.away_until = self.now + Duration::from_millis(self.rng.below(20_000));
         }
-        if self.hit(Fault::StoreBack, 20)
+        if self.hit(Fault::StoreBack, 40)
             && let Some((_, before)) = self.store.before.front()
         {
             self.store.memory = before.clone();
             self.store.has_lost = true;
         }
-        if self.hit(Fault::StoreEmptied, 10) {
+        if self.hit(Fault::StoreEmptied, 30) {
             self.store.memory = Memory::new();
             self.store.before.clear();
             self.store.has_lost = true;

@@ -112,6 +112,21 @@ fn task_is_created_once_the_store_has_it() {
 }
 
 #[test]
+fn end_of_a_task_is_shown_once_the_store_has_it() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.is_away = true;
+    nodes.finish(0, responder);
+    assert_eq!(nodes.ask(0, "tasks/get", &format!(r#","taskId":"{id}""#)), None, "it could still be cancelled");
+    nodes.pass(2 * SECOND);
+    nodes.is_away = false;
+    // The other one is faster.
+    nodes.ask(1, "tasks/cancel", &format!(r#","taskId":"{id}""#)).unwrap();
+    nodes.pass(2 * SECOND);
+    (0..2).for_each(|at| assert_eq!(nodes.status(at, &id), "cancelled", "server {at}"));
+}
+
+#[test]
 fn task_survives_a_store_that_goes_back() {
     let mut nodes = Nodes::with_tasks(2);
     let nothing = nodes.store.clone();
@@ -278,7 +293,11 @@ fn older_client_waits_and_answers_at_any_server() {
     nodes.post(0, client.headers(), &accept);
     let (responder, incoming) = nodes.sites[1].handed();
     assert!(incoming.inputs["q"].as_ref().unwrap().as_str().contains("decline"));
+    nodes.is_away = true;
     nodes.finish(1, responder);
+    assert!(nodes.sites[1].said(waits).iter().all(|line| !line.contains(r#""id":2"#)), "the store does not have it");
+    nodes.is_away = false;
+    nodes.live(&[0, 1], 20);
     let said = nodes.sites[1].said(waits);
     assert!(said.iter().any(|line| line.contains(r#""id":2"#) && line.contains(&id)), "{said:?}");
     let x = nodes.post(0, client.headers(), &legacy("3", "tasks/list", "{}"));
