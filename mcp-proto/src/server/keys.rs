@@ -78,6 +78,8 @@ pub(super) enum ServerTimer {
     Tails,
     /// The next look at the tasks that clients wait for.
     AwaitedTasks,
+    /// The next look at the tasks of the store that clients watch.
+    WatchedTasks,
     /// The next look for tasks of lost servers.
     Orphans,
     /// The end of the grace period of a shutdown.

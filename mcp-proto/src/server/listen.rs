@@ -9,8 +9,8 @@ use super::keys::{ReplyTo, SessionRef, TaskKey};
 use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
-use super::store::SessionChange;
-use super::tasks::TaskEntry;
+use super::store::{SessionChange, TaskDigest};
+use super::tasks::{TaskEntry, TaskRecord};
 use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
@@ -54,6 +54,8 @@ pub(super) struct Listen {
     watched: Option<Box<WatchedResources>>,
     /// The tasks that it includes, and the change of each that its client was notified of.
     tasks: BTreeMap<TaskKey, u64>,
+    /// The tasks of the store that it includes, and the version of each that its client has got.
+    stored: BTreeMap<TaskDigest, u64>,
     /// Number of changes of lists that its client was notified of.
     told: u64,
 }
@@ -82,6 +84,7 @@ impl Listen {
             env.watched.forget(watched, Watcher::Listen(key));
         }
         self.tasks.keys().for_each(|task| env.tasks.unwatch(*task, key));
+        self.stored.keys().for_each(|task| env.unwatch_stored_task(*task, key));
         env.shares.give_back(self.client, Bound::RunningBytes, self.size);
         env.shares.give_back(self.client, Bound::Streams, 1);
     }
@@ -259,6 +262,52 @@ impl Listens {
         }
     }
 
+    /// The store has this version of a task that a subscription includes. A client that has no room
+    /// for it gets it later.
+    pub(super) fn tell_stored(
+        &mut self,
+        wire: &mut Wire,
+        key: RequestKey,
+        (task, version): (TaskDigest, u64),
+        record: &TaskRecord,
+    ) {
+        let Some(listen) = self.table.get_mut(&key) else { return };
+        let is_own = record.owner == wire.env.rights(listen.exchange).principal;
+        let note = || {
+            let state = TaskEntry::view(record).detailed();
+            notification(TASK, Some(&state.with(meta::META, subscription(&listen.id))))
+        };
+        if let Some(told) = listen.stored.get_mut(&task).filter(|told| is_own && **told != version) {
+            let note = note();
+            if !wire.has_room(listen.reply_to, note.len()) {
+                return;
+            }
+            *told = version;
+            wire.send(listen.reply_to, note);
+        }
+        if !is_own || record.has_ended() {
+            listen.stored.remove(&task);
+            wire.env.unwatch_stored_task(task, key);
+        }
+    }
+
+    /// A task leaves this server: the subscriptions that include it read it in the store from now
+    /// on.
+    pub(super) fn watch_in_store(&mut self, env: &mut ServerEnv, key: TaskKey) {
+        for by in env.tasks.watchers(key) {
+            let Some(listen) = self.table.get_mut(&by) else { continue };
+            let (Some(told), Some(task)) = (listen.tasks.remove(&key), env.tasks.get(key)) else { continue };
+            let (id, version) = (task.id.clone(), if told == task.changes { task.stored_version() } else { 0 });
+            let is_over = task.has_ended() && told == task.changes;
+            env.tasks.unwatch(key, by);
+            if !is_over {
+                let task = env.watch_stored_task(&id, by);
+                listen.stored.insert(task, version);
+                env.read_watched_task(task);
+            }
+        }
+    }
+
     /// Returns the notifications of the lists that have changed after change number `told`, one for
     /// each of them. `id`: the subscription that they belong to.
     fn notes(&self, told: u64, lists: [bool; 3], id: Option<&Id>) -> Vec<Bytes> {
@@ -300,9 +349,11 @@ impl Listens {
         }
         let watched = (!filter.uris.is_empty()).then(|| Box::new(watched));
         let told = self.changes;
-        let tasks = wire.env.watched_tasks(key, &filter);
+        let (tasks, stored) = wire.env.watched_tasks(key, &filter);
+        let to_read: Vec<TaskDigest> = stored.keys().copied().collect();
+        let id_ = id.clone();
         let listen =
-            Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, tasks, told };
+            Listen { exchange: x, reply_to, client, size, id: id_, version, lists, watched, tasks, stored, told };
         self.table.insert(key, listen);
         if let Some(exchange) = wire.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -315,6 +366,7 @@ impl Listens {
         wire.send(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         wire.env.drop_head(x);
         self.tell_subscription(wire, key);
+        to_read.into_iter().for_each(|task| wire.env.read_watched_task(task));
         Ok(())
     }
 

@@ -468,6 +468,7 @@ impl Server {
                 }
                 ServerTimer::Tails => self.on_tails(),
                 ServerTimer::AwaitedTasks => self.on_awaited_tasks(),
+                ServerTimer::WatchedTasks => self.on_watched_tasks(),
                 ServerTimer::Orphans => self.sweep_orphans(),
                 ServerTimer::Grace => self.on_grace(),
             }

@@ -4,7 +4,7 @@
 use super::latency::Latency;
 use super::{
     Incarnation, News, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, SessionRecord, StoreError, StoreReply,
-    StoreRequest, StoreToken,
+    StoreRequest, StoreToken, TaskDigest,
 };
 use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
@@ -125,6 +125,8 @@ pub(in crate::server) enum Then {
     TaskOwner(RequestKey, Box<(TaskRecord, u64, Incarnation)>),
     /// A request has changed a task, which is this then, in this version.
     TaskChange(RequestKey, Box<(TaskRecord, u64)>, TaskChange),
+    /// Subscriptions include the task.
+    WatchedTask(TaskDigest),
     /// This server ends the tasks of lost ones.
     Orphans,
     /// One of them.

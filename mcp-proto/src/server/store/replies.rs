@@ -57,6 +57,7 @@ impl Server {
                 let (record, version) = *task;
                 self.task_is_changed(request, record, version, change, result);
             }
+            (Then::WatchedTask(task), result) => self.watched_task_is_read(task, result),
             (Then::Orphans, Ok(StoreReply::Orphans(tasks))) => self.orphans_are_known(tasks),
             (Then::Orphans, _) => {}
             (Then::Orphan, result) => self.orphan_is_read(result),

@@ -192,7 +192,7 @@ impl TaskEntry {
     }
 
     /// A task of the store, to show it to a client. Nothing works on it here.
-    pub(super) fn view(record: &TaskRecord) -> Self {
+    pub(in crate::server) fn view(record: &TaskRecord) -> Self {
         let new = NewTask {
             id: record.id.clone(),
             owner: record.owner.clone(),
@@ -247,6 +247,11 @@ impl TaskEntry {
     /// Returns whether the store has nothing of it.
     pub(super) const fn is_new(&self) -> bool {
         self.stored.kept == 0
+    }
+
+    /// Returns the version that the store has.
+    pub(in crate::server) const fn stored_version(&self) -> u64 {
+        self.stored.kept
     }
 
     pub(in crate::server) const fn stage(&self) -> &TaskStage {

@@ -39,7 +39,7 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use stored::CreatedTask;
+use stored::{CreatedTask, WatchedTask};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -60,6 +60,8 @@ pub(super) struct Tasks {
     created: BTreeMap<TaskKey, CreatedTask>,
     /// The requests that wait for the end of a task of another server.
     awaited: BTreeMap<TaskDigest, BTreeSet<RequestKey>>,
+    /// The tasks of the store that subscriptions include.
+    watched: BTreeMap<TaskDigest, WatchedTask>,
 }
 
 impl Tasks {
@@ -166,6 +168,7 @@ impl Tasks {
             && self.unstored.is_empty()
             && self.created.is_empty()
             && self.awaited.is_empty()
+            && self.watched.is_empty()
     }
 }
 

@@ -48,6 +48,27 @@ impl Nodes {
         self.get(at, id).required("status").unwrap()
     }
 
+    /// Opens a subscription that includes a task.
+    fn watch(&mut self, at: usize, id: &str) -> ExchangeId {
+        let rest = format!(r#","notifications":{{"taskIds":["{id}"]}}"#);
+        let body = modern_with("9", "subscriptions/listen", TASKS, &rest);
+        self.post(at, modern_headers("subscriptions/listen", ""), &body)
+    }
+
+    /// Returns the states of tasks that a subscription was told since the last look.
+    fn told(&mut self, at: usize, x: ExchangeId) -> Vec<String> {
+        let said = self.sites[at].said(x);
+        let (_, data) = events(&said);
+        let notes = data.into_iter().filter(|data| data.contains("notifications/tasks"));
+        notes
+            .map(|data| {
+                let crate::rpc::Message::Notification(note) = message(data) else { panic!("{data}") };
+                let params = Object::read(&note.params.unwrap()).unwrap();
+                params.required("statusMessage").or_else(|_| params.required("status")).unwrap()
+            })
+            .collect()
+    }
+
     fn with_tasks(count: u8) -> Self {
         Self::with(count, |config| config.tasks = true)
     }
@@ -237,6 +258,50 @@ fn server_that_was_taken_for_dead_changes_no_task() {
     assert_eq!(nodes.status(1, &id), "working");
     nodes.finish(1, second);
     assert!(nodes.get(0, &id).object("result").unwrap().get("late").is_none());
+}
+
+// covers: TASKX-S-030, TASKX-S-032
+#[test]
+fn subscription_learns_of_tasks_of_other_servers() {
+    let mut nodes = Nodes::with_tasks(3);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    let (own, other) = (nodes.watch(0, &id), nodes.watch(1, &id));
+    assert_eq!((nodes.told(0, own), nodes.told(1, other)), (vec!["working".into()], vec!["working".into()]));
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::Status("compiling".into())).unwrap();
+    nodes.settle();
+    assert_eq!((nodes.told(0, own), nodes.told(1, other)), (vec!["compiling".into()], vec![]));
+    nodes.live(&[0, 1, 2], 16);
+    assert_eq!((nodes.told(0, own), nodes.told(1, other)), (vec![], vec!["compiling".into()]), "it is read again");
+    // From here on, the task belongs to no server, and then to another one.
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    for (at, x) in [(0, own), (1, other)] {
+        assert_eq!(nodes.told(at, x), ["input_required"], "server {at}");
+    }
+    let answer = r#"{"q":{"action":"accept","content":{"it":"yes"}}}"#;
+    nodes.ask(2, "tasks/update", &format!(r#","taskId":"{id}","inputResponses":{answer}"#)).unwrap();
+    let (responder, _) = nodes.sites[2].handed();
+    nodes.finish(2, responder);
+    for (at, x) in [(0, own), (1, other)] {
+        assert_eq!(nodes.told(at, x).last().unwrap(), "completed", "server {at}");
+        assert!(nodes.sites[at].bench.server.wire.env.tasks.is_empty(), "an end is the last change");
+    }
+}
+
+#[test]
+fn task_of_another_principal_is_not_watched() {
+    let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
+    nodes.principal = Some("ada");
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.principal = Some("bob");
+    let watches = [(0, nodes.watch(0, &id)), (1, nodes.watch(1, &id))];
+    nodes.finish(0, responder);
+    nodes.live(&[0, 1], 20);
+    for (at, x) in watches {
+        assert_eq!(nodes.told(at, x), [""; 0], "server {at}");
+        assert!(nodes.sites[at].bench.server.wire.env.tasks.is_empty());
+    }
 }
 
 // covers: TASKX-S-004
