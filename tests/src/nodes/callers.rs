@@ -6,6 +6,7 @@ use mcp_driver::ClientOptions;
 use mcp_proto::client::Policy;
 use mcp_proto::{CallError, ElicitResult, Object, tools};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -16,15 +17,18 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// How the calls ended.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Deserialize)]
 pub(super) struct Tally {
     pub(super) begun: u64,
     pub(super) answered: u64,
     /// Calls that failed, by their cause.
     pub(super) failed: BTreeMap<String, u64>,
-    pub(super) slowest: Duration,
+    /// In seconds.
+    pub(super) slowest: f64,
     /// What must not be.
     pub(super) faults: Vec<String>,
+    /// Clients whose last call, once nothing was killed any more, was answered.
+    pub(super) alive: usize,
 }
 
 /// Clients that run.
@@ -52,12 +56,20 @@ impl Callers {
         Ok(Self { shared, threads })
     }
 
-    /// Ends them. Returns the numbers, and how many clients are answered at the end.
-    pub(super) fn end(self) -> (Tally, usize) {
+    /// Ends them. Returns the numbers.
+    pub(super) fn end(self) -> Tally {
         self.shared.stop.store(true, Ordering::Relaxed);
         let alive = self.threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|alive| *alive).count();
         let tally = self.shared.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        (tally.clone(), alive)
+        Tally { alive, ..tally.clone() }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { begun, answered, failed, slowest, .. } = self;
+        write!(f, "{begun:>5} calls, {answered:>5} answered, the slowest {slowest:.1} s")?;
+        failed.iter().try_for_each(|(cause, count)| write!(f, "\n    {count:>4} × {cause}"))
     }
 }
 
@@ -100,7 +112,7 @@ impl Shared {
         let took = begun.elapsed();
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.begun += 1;
-        tally.slowest = tally.slowest.max(took);
+        tally.slowest = tally.slowest.max(took.as_secs_f64());
         if took > TIMEOUT + MARGIN {
             tally.faults.push(format!("{tool} took {took:?}"));
         }

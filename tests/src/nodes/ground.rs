@@ -1,83 +1,120 @@
-//! Redis, the servers, and nginx before them: child processes with a folder of their own.
+//! The store, the servers, and nginx before them: child processes with a folder of their own.
 
-use super::server::SERVER;
-use crate::adapters::Adapter;
+use super::redis::{Servers, Shape};
+use super::server::{SERVER, serve};
+use crate::adapters::{Adapter, Server};
 use crate::interop::listening::{Listening, PORT};
 use crate::interop::setup;
+use mcp_driver::store::SharedMemory;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use std::{env, fs, thread};
+use std::path::Path;
+use std::{env, fs};
 
 /// The number of servers: three of each adapter.
 pub(super) const SERVERS: usize = 6;
-/// How far Redis goes back.
-const BACK: Duration = Duration::from_secs(2);
 
 pub(super) struct Ground {
-    folder: PathBuf,
-    redis: Listening,
-    servers: Vec<Listening>,
+    place: Place,
     nginx: Listening,
 }
 
+enum Place {
+    /// Each server is a process.
+    Apart(Box<Servers>, Vec<Listening>),
+    /// They are in this one, which has their store.
+    Here(Vec<Server>),
+}
+
 impl Ground {
-    pub(super) fn start() -> Result<Self, String> {
+    /// `shape`: that of the store. `None`: it is in memory.
+    pub(super) fn start(shape: Option<Shape>) -> Result<Self, String> {
         let folder = setup::place("nodes")?;
-        let empty = |folder: &Path| setup::empty(folder).map_err(|why| format!("{}: {why}", folder.display()));
-        empty(&folder)?;
-        empty(&folder.join("redis"))?;
-        let redis = start_redis(&folder)?;
-        let store = format!("redis://127.0.0.1:{}/", redis.port());
-        let program = env::current_exe().map_err(|why| why.to_string())?;
-        let server = |nth: usize| {
-            let adapter = Adapter::ALL[nth % 2].name();
-            let words: [OsString; 5] =
-                [program.clone().into(), SERVER.into(), adapter.into(), PORT.into(), store.clone().into()];
-            Listening::start(&words, &[])
+        setup::empty(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
+        let adapter = |nth: usize| Adapter::ALL[nth % 2];
+        let place = match shape {
+            Some(shape) => {
+                let store = Servers::start(shape, &folder)?;
+                let program = env::current_exe().map_err(|why| why.to_string())?;
+                let words = store.words();
+                let server = |nth: usize| {
+                    let first: [OsString; 4] =
+                        [program.clone().into(), SERVER.into(), adapter(nth).name().into(), PORT.into()];
+                    let words: Vec<OsString> = first.into_iter().chain(words.iter().map(OsString::from)).collect();
+                    Listening::start(&words, &[])
+                };
+                let servers = (0..SERVERS).map(server).collect::<Result<_, _>>()?;
+                Place::Apart(Box::new(store), servers)
+            }
+            None => {
+                let store = SharedMemory::new();
+                let server = |nth: usize| serve(adapter(nth), store.clone(), "127.0.0.1:0");
+                Place::Here((0..SERVERS).map(server).collect::<Result<_, _>>().map_err(|why| why.to_string())?)
+            }
         };
-        let servers = (0..SERVERS).map(server).collect::<Result<Vec<_>, _>>()?;
-        let nginx = start_nginx(&folder, &servers)?;
-        Ok(Self { folder, redis, servers, nginx })
+        let nginx = start_nginx(&folder, &place.ports())?;
+        Ok(Self { place, nginx })
+    }
+
+    /// Returns the address that clients use.
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.nginx.port())
     }
 
     /// Returns the URL that clients use.
     pub(super) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/mcp", self.nginx.port())
+        format!("http://{}/mcp", self.address())
+    }
+
+    /// Returns the addresses of the servers.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        self.place.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect()
+    }
+
+    pub(super) const fn can_kill(&self) -> bool {
+        matches!(self.place, Place::Apart(..))
     }
 
     /// Kills a server, and starts it again.
     pub(super) fn kill(&mut self, nth: usize) -> Result<(), String> {
-        self.servers[nth].restart()
+        match &mut self.place {
+            Place::Apart(_, servers) => servers[nth].restart(),
+            Place::Here(_) => Err("it is in this process".to_owned()),
+        }
     }
 
-    /// Redis starts again from what it had written two seconds before.
+    /// The store starts again from what it had written two seconds before.
     pub(super) fn roll_back(&mut self) -> Result<(), String> {
-        let (folder, copy) = (self.folder.join("redis/appendonlydir"), self.folder.join("copy"));
-        copy_all(&folder, &copy)?;
-        thread::sleep(BACK);
-        let port = self.redis.port();
-        self.redis.kill_and(|| copy_all(&copy, &folder))?;
-        assert_eq!(self.redis.port(), port, "it listens where it did");
-        Ok(())
+        self.store()?.roll_back()
+    }
+
+    /// The replica of the store takes over.
+    pub(super) fn fail_over(&mut self) -> Result<(), String> {
+        self.store()?.fail_over()
+    }
+
+    fn store(&mut self) -> Result<&mut Servers, String> {
+        match &mut self.place {
+            Place::Apart(store, _) => Ok(store),
+            Place::Here(_) => Err("it is in this process".to_owned()),
+        }
     }
 }
 
-fn start_redis(folder: &Path) -> Result<Listening, String> {
-    let words = ["redis-server", "--port", PORT, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"];
-    let more = ["--appendfsync", "always", "--dir"];
-    let mut command: Vec<OsString> = words.into_iter().chain(more).map(OsString::from).collect();
-    command.push(folder.join("redis").into());
-    Listening::start(&command, &[])
+impl Place {
+    fn ports(&self) -> Vec<u16> {
+        match self {
+            Self::Apart(_, servers) => servers.iter().map(Listening::port).collect(),
+            Self::Here(servers) => servers.iter().map(|server| server.address().port()).collect(),
+        }
+    }
 }
 
 /// Starts nginx, which sends each request to the next server.
-fn start_nginx(folder: &Path, servers: &[Listening]) -> Result<Listening, String> {
+fn start_nginx(folder: &Path, ports: &[u16]) -> Result<Listening, String> {
     let (place, file) = (folder.join("nginx"), folder.join("nginx/nginx.conf"));
     setup::empty(&place).map_err(|why| format!("{}: {why}", place.display()))?;
     let command: Vec<OsString> = ["nginx".into(), "-p".into(), place.into(), "-c".into(), file.clone().into()].into();
-    let upstream: String =
-        servers.iter().map(|server| format!("server 127.0.0.1:{} max_fails=0; ", server.port())).collect();
+    let upstream: String = ports.iter().map(|port| format!("server 127.0.0.1:{port} max_fails=0; ")).collect();
     Listening::start_configured(&command, &[], |port| {
         let text = format!(
             "daemon off; master_process off; pid nginx.pid; error_log stderr crit;
@@ -102,16 +139,4 @@ http {{
         );
         fs::write(&file, text)
     })
-}
-
-/// Makes a folder a copy of another one.
-fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = setup::empty(to).and_then(|()| {
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            fs::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-        Ok(())
-    });
-    copied.map_err(|why| format!("{}: {why}", from.display()))
 }

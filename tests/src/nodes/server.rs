@@ -1,12 +1,17 @@
-//! The program of a server: `node-server ADAPTER PORT STORE`. Its tools say whose call they answer.
+//! The program of a server: `node-server ADAPTER PORT SHAPE URL...`. Its tools say whose call they
+//! answer. A bearer token is the name of a principal.
 
-use crate::adapters::Adapter;
+use super::redis::Shape;
+use crate::adapters::{Adapter, Server};
 use mcp_driver::ServerOptions;
-use mcp_proto::server::Hosts;
+use mcp_driver::store::StoreDriver;
+use mcp_proto::input::{Admission, Principal};
+use mcp_proto::server::{Hosts, SsePaths};
 use mcp_proto::{Cx, ElicitResult, Form, Progress, Router, TaskOptions, TaskSupport, ToolError, tool};
 use std::process::ExitCode;
-use std::thread;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use std::{io, thread};
 
 /// The word for the program.
 pub const SERVER: &str = "node-server";
@@ -41,13 +46,15 @@ fn ask(cx: &Cx, asked: &Asked) -> Result<String, ToolError> {
 }
 
 fn job(cx: &Cx, asked: Asked) -> Result<String, ToolError> {
-    cx.into_task(TaskOptions::new().poll(Duration::from_millis(200)).rerun(true))?;
+    cx.into_task(TaskOptions::new().poll(Duration::from_millis(200)))?;
     wait(cx, asked.millis);
     Ok(asked.text)
 }
 
-/// Returns its tools.
-pub fn router() -> Router {
+/// Ends the access of a principal.
+type Revoke = Arc<OnceLock<Box<dyn Fn(&Principal) + Send + Sync>>>;
+
+fn router(revoke: Revoke) -> Router {
     Router::new("nodes", "1")
         .tool(tool("echo"), |_cx, asked: Asked| Ok(asked.text))
         .tool(tool("slow"), |cx, asked: Asked| {
@@ -55,20 +62,40 @@ pub fn router() -> Router {
             Ok(asked.text)
         })
         .tool(tool("ask"), |cx, asked: Asked| ask(cx, &asked))
-        .tool(tool("job").task(TaskSupport::Optional), |cx, asked: Asked| job(cx, asked))
+        .tool(tool("job").task(TaskSupport::Optional).rerun(true), |cx, asked: Asked| job(cx, asked))
+        .tool(tool("revoke"), move |_cx, asked: Asked| {
+            revoke.get().into_iter().for_each(|revoke| revoke(&Principal(asked.text.clone().into())));
+            Ok("revoked")
+        })
         .configure(|config| {
             config.state_keys = Some([7; 32].into());
             config.hosts = Hosts::Any;
             config.stream_after = Duration::from_millis(100);
+            config.sse = Some(SsePaths::default());
         })
+}
+
+/// Serves with a store.
+///
+/// # Errors
+/// It cannot listen.
+pub(super) fn serve(adapter: Adapter, store: impl StoreDriver, address: &str) -> io::Result<Server> {
+    let revoke = Revoke::default();
+    let options = ServerOptions::new().store(store).on_admit(|head, _| {
+        let token = head.and_then(|head| head.headers.get("authorization")?.strip_prefix("Bearer "));
+        Admission::Accept(token.map(|name| Principal(name.into())))
+    });
+    let server = adapter.serve_http((router(Arc::clone(&revoke)), options), address)?;
+    drop(revoke.set(Box::new(server.revoking())));
+    Ok(server)
 }
 
 /// Serves until it is killed.
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some((adapter, rest)) = Adapter::first_of(args) else { return ExitCode::FAILURE };
-    let [port, store] = &rest[..] else { return ExitCode::FAILURE };
-    let options = ServerOptions::new().redis(store.as_str());
-    match adapter.serve_http((router(), options), format!("127.0.0.1:{port}")) {
+    let [port, shape, urls @ ..] = &rest[..] else { return ExitCode::FAILURE };
+    let Some(store) = Shape::named(shape).and_then(|shape| shape.store(urls)) else { return ExitCode::FAILURE };
+    match serve(adapter, store, &format!("127.0.0.1:{port}")) {
         Ok(server) => {
             server.wait();
             ExitCode::SUCCESS

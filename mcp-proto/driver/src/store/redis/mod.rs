@@ -1,16 +1,19 @@
 //! A store on Redis 7 or Valkey. The keys, the scripts and what each request means for them are
-//! pure, in `commands.rs` and `scripts.rs`; `worker.rs` has the connections, which are those of the
-//! crate `redis`.
+//! pure, in `commands.rs` and `scripts.rs`; `link.rs` has the connections, which are those of the
+//! crate `redis`, and `worker.rs` the threads that use them.
 
 mod commands;
+mod link;
 mod scripts;
 mod worker;
 
 use super::{StoreDriver, StorePort};
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
+use link::Servers;
 use mcp_proto::server::store::Serves;
-use redis::{Client, RedisError};
+use redis::RedisError;
 use std::io;
 use worker::Worker;
 
@@ -30,6 +33,18 @@ use worker::Worker;
 pub struct Redis {
     url: String,
     prefix: String,
+    place: ServerPlace,
+}
+
+/// How the servers of a store are found.
+#[derive(Clone)]
+enum ServerPlace {
+    /// The URL has it.
+    Url,
+    /// What Sentinels watch under this name.
+    Sentinel(String, Vec<String>),
+    /// A cluster, with further servers.
+    Cluster(Vec<String>),
 }
 
 impl Redis {
@@ -39,7 +54,30 @@ impl Redis {
     ///
     /// TLS needs the feature `tls`, or another provider as the default of the process.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), prefix: "mcp:".into() }
+        Self { url: url.into(), prefix: "mcp:".into(), place: ServerPlace::Url }
+    }
+
+    /// Connects to the server that these Sentinels name as the primary of `name`, also after a
+    /// failover. The user, the password, the database and TLS are those of the URL of
+    /// [`new`](Self::new), whose host does not matter. Each Sentinel has a URL of its own.
+    ///
+    /// A failover loses what the primary has not replicated: the servers notice that, and end what
+    /// they cannot continue.
+    pub fn sentinel<U: Into<String>>(
+        mut self,
+        name: impl Into<String>,
+        sentinels: impl IntoIterator<Item = U>,
+    ) -> Self {
+        self.place = ServerPlace::Sentinel(name.into(), sentinels.into_iter().map(U::into).collect());
+        self
+    }
+
+    /// Connects to a cluster: the URL of [`new`](Self::new) and these are some of its servers, which
+    /// name the others. A server of ours has three connections then. The clocks of the cluster must
+    /// not be more than two seconds apart.
+    pub fn cluster<U: Into<String>>(mut self, others: impl IntoIterator<Item = U>) -> Self {
+        self.place = ServerPlace::Cluster(others.into_iter().map(U::into).collect());
+        self
     }
 
     /// Sets the text that every key begins with, so that several groups of servers can share a
@@ -57,8 +95,14 @@ impl StoreDriver for Redis {
 
     fn start(&self, port: StorePort) -> io::Result<()> {
         let invalid = |why: RedisError| io::Error::new(io::ErrorKind::InvalidInput, why.to_string());
-        let client = Client::open(self.url.as_str()).map_err(invalid)?;
-        Worker::start(client, self.prefix.clone(), port)
+        let servers = match &self.place {
+            ServerPlace::Url => Servers::one(&self.url),
+            ServerPlace::Sentinel(name, sentinels) => Servers::sentinel(&self.url, name, sentinels),
+            ServerPlace::Cluster(others) => {
+                Servers::cluster([self.url.as_str()].into_iter().chain(others.iter().map(String::as_str)))
+            }
+        };
+        Worker::start(servers.map_err(invalid)?, self.prefix.clone(), port)
     }
 }
 

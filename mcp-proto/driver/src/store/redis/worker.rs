@@ -1,27 +1,31 @@
-//! The two threads of a server, with a connection each: one carries out requests, one waits for
-//! what other nodes say.
+//! The threads of a server, with a connection each: one carries out requests, one waits for what
+//! other nodes say. On a cluster two wait: what is said to all and what is sent to this node are at
+//! different servers.
 
 use super::commands::{
     Keys, Plain, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
     texts,
 };
+use super::link::{Link, Servers, is_demoted};
 use super::scripts::Script as Name;
 use crate::store::StorePort;
 use crate::sync::{Mutex, lock};
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use mcp_proto::exchange::Closed;
 use mcp_proto::server::store::{
     NodeItem, NodeTag, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
 };
-use redis::{Client, Connection, FromRedisValue, Pipeline, RedisError, RedisResult, Script, Value, cmd, pipe};
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Script, Value, cmd};
 use std::io;
 use std::thread;
 
-/// The time to connect, and for a reply.
+/// The time for a reply.
 const REPLY: Duration = Duration::from_secs(2);
 /// The time for which a read waits for news. A server that has ended is noticed after it.
 const BLOCK: Duration = Duration::from_secs(1);
@@ -30,14 +34,24 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The number of news that one read takes.
 const COUNT: usize = 100;
 
-/// What both threads of a server use.
+/// What the threads of a server use.
 pub(super) struct Worker {
-    client: Client,
+    servers: Servers,
     keys: Keys,
     scripts: Vec<Script>,
     port: StorePort,
     /// What was read. `None` before the node has joined.
     place: Mutex<Option<Place>>,
+    /// Counts the connections that requests have lost: the store may be another server now.
+    lost: AtomicU64,
+}
+
+/// What a thread reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reads {
+    All,
+    News,
+    Items,
 }
 
 /// What a node has read.
@@ -51,19 +65,23 @@ struct Place {
 }
 
 impl Worker {
-    pub(super) fn start(client: Client, prefix: String, port: StorePort) -> io::Result<()> {
+    pub(super) fn start(servers: Servers, prefix: String, port: StorePort) -> io::Result<()> {
         let scripts = Name::ALL.iter().map(|script| Script::new(script.text())).collect();
-        let worker = Arc::new(Self { client, keys: Keys { prefix }, scripts, port, place: Mutex::new(None) });
-        let reading = Arc::clone(&worker);
-        thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read())?;
+        let reads: &[Reads] = if servers.is_cluster() { &[Reads::News, Reads::Items] } else { &[Reads::All] };
+        let (place, lost) = (Mutex::new(None), AtomicU64::new(0));
+        let worker = Arc::new(Self { servers, keys: Keys { prefix }, scripts, port, place, lost });
+        for reads in reads {
+            let reading = Arc::clone(&worker);
+            thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read(*reads))?;
+        }
         thread::Builder::new().name("mcp-store".into()).spawn(move || worker.write()).map(drop)
     }
 
     /// Carries out requests until the server has ended.
     fn write(&self) {
-        let mut connection = None;
+        let mut link = None;
         while let Some(requests) = self.port.take(Duration::MAX) {
-            let results = self.connected(&mut connection).and_then(|connection| self.carry_out(connection, &requests));
+            let results = self.connected(&mut link).and_then(|link| self.carry_out(link, &requests));
             match results {
                 Ok(results) => {
                     for ((token, _), result) in requests.iter().zip(results) {
@@ -71,39 +89,33 @@ impl Worker {
                     }
                 }
                 Err(why) => {
-                    connection = None;
+                    link = None;
+                    self.lost.fetch_add(1, Ordering::Relaxed);
                     requests.iter().for_each(|(token, _)| self.port.reply(*token, Err(store_error(&why))));
                 }
             }
         }
     }
 
-    fn connected<'a>(&self, connection: &'a mut Option<Connection>) -> RedisResult<&'a mut Connection> {
-        Ok(match connection {
+    fn connected<'a>(&self, link: &'a mut Option<Link>) -> RedisResult<&'a mut Link> {
+        Ok(match link {
             Some(open) => open,
             None => {
-                let mut open = self.connect(REPLY)?;
+                let mut open = self.servers.connect(REPLY)?;
                 self.load_scripts(&mut open)?;
-                connection.insert(open)
+                link.insert(open)
             }
         })
     }
 
-    fn connect(&self, reply: Duration) -> RedisResult<Connection> {
-        let open = self.client.get_connection_with_timeout(REPLY)?;
-        open.set_read_timeout(Some(reply))?;
-        open.set_write_timeout(Some(REPLY))?;
-        Ok(open)
+    fn load_scripts(&self, link: &mut Link) -> RedisResult<()> {
+        self.scripts.iter().try_for_each(|script| script.load(link.open()).map(drop))
     }
 
-    fn load_scripts(&self, connection: &mut Connection) -> RedisResult<()> {
-        self.scripts.iter().try_for_each(|script| script.load(connection).map(drop))
-    }
-
-    /// Carries out requests, in one pipeline. An error concerns all of them.
+    /// Carries out requests, in order. An error concerns all of them.
     fn carry_out(
         &self,
-        connection: &mut Connection,
+        link: &mut Link,
         requests: &[(StoreToken, StoreRequest)],
     ) -> RedisResult<Vec<Result<StoreReply, StoreError>>> {
         let mut warning = None;
@@ -111,35 +123,35 @@ impl Worker {
             match request {
                 StoreRequest::Join { node, .. } => {
                     // The node hears what others say from before it has joined.
-                    let news = self.last_news(connection)?;
+                    let news = self.last_news(link)?;
                     *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
-                    warning = memory(connection).as_deref().and_then(eviction_warning);
+                    warning = memory(link).as_deref().and_then(eviction_warning);
                 }
                 StoreRequest::Leave { .. } => *lock(&self.place) = None,
                 _ => {}
             }
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
-        let mut pipeline = pipe();
-        pipeline.ignore_errors();
-        for ((_, request), call) in requests.iter().zip(&calls) {
-            let (before, after) = self.keys.around(request);
-            before.iter().for_each(|plain| self.add_plain(&mut pipeline, plain));
-            if let Some(call) = call {
-                self.add_call(&mut pipeline, call);
+        let commands = || {
+            let mut commands = Vec::new();
+            for ((_, request), call) in requests.iter().zip(&calls) {
+                let (before, after) = self.keys.around(request);
+                before.iter().for_each(|plain| self.add_plain(&mut commands, plain));
+                commands.extend(call.as_ref().map(|call| (self.command(call), true)));
+                after.iter().for_each(|plain| self.add_plain(&mut commands, plain));
             }
-            after.iter().for_each(|plain| self.add_plain(&mut pipeline, plain));
-        }
-        let query = |connection: &mut Connection| match pipeline.is_empty() {
-            true => Ok(Vec::new()),
-            false => pipeline.query(connection),
+            commands
         };
-        let mut returned: Vec<RedisResult<Value>> = query(connection)?;
-        let is_unknown = |returned: &RedisResult<Value>| matches!(returned, Err(why) if why.code() == Some("NOSCRIPT"));
-        if returned.iter().any(is_unknown) {
+        let mut returned = wanted(link, commands())?;
+        let has_code =
+            |code: &str| returned.iter().any(|returned| matches!(returned, Err(why) if why.code() == Some(code)));
+        if has_code("NOSCRIPT") {
             // All of them once more, so that their order stays: each may run twice.
-            self.load_scripts(connection)?;
-            returned = query(connection)?;
+            self.load_scripts(link)?;
+            returned = wanted(link, commands())?;
+        }
+        if let Some(Err(why)) = returned.iter().find(|returned| matches!(returned, Err(why) if is_demoted(why))) {
+            return Err(why.clone());
         }
         let mut returned = returned.into_iter();
         let mut results = Vec::with_capacity(requests.len());
@@ -147,12 +159,12 @@ impl Worker {
             let value = call.and_then(|_| returned.next());
             results.push(match (request, value) {
                 (StoreRequest::ListTasks { principal, after, count }, _) => {
-                    self.list_tasks(connection, *principal, *after, *count).map(Ok)?
+                    self.list_tasks(link, *principal, *after, *count).map(Ok)?
                 }
                 (_, None) => Err(StoreError::Refused("this version has nothing for the request".to_owned())),
                 (_, Some(Err(why))) => Err(store_error(&why)),
                 (StoreRequest::Orphans { .. }, Some(Ok(lost))) => match parts(lost).and_then(texts) {
-                    Ok(lost) => self.orphans(connection, lost).map(Ok)?,
+                    Ok(lost) => self.orphans(link, lost).map(Ok)?,
                     Err(why) => Err(why),
                 },
                 (_, Some(Ok(value))) => parts(value).and_then(|value| reply(request, value, warning.take())),
@@ -161,40 +173,35 @@ impl Worker {
         Ok(results)
     }
 
-    fn add_call<'a>(&self, pipeline: &'a mut Pipeline, call: &ScriptCall) -> &'a mut Pipeline {
-        let command = pipeline.cmd("EVALSHA").arg(self.script(call.script).get_hash()).arg(call.keys.len());
-        command.arg(&call.keys);
+    fn command(&self, call: &ScriptCall) -> Cmd {
+        let mut command = cmd("EVALSHA");
+        command.arg(self.script(call.script).get_hash()).arg(call.keys.len()).arg(&call.keys);
         for arg in &call.args {
             command.arg(arg);
         }
         command
     }
 
-    fn add_plain(&self, pipeline: &mut Pipeline, plain: &Plain) {
+    /// Adds a command whose reply does not matter.
+    fn add_plain(&self, commands: &mut Vec<(Cmd, bool)>, plain: &Plain) {
+        let mut add = |command: Cmd| commands.push((command, false));
         match plain {
-            Plain::Script(call) => self.add_call(pipeline, call).ignore(),
-            Plain::AddToSet { key, member } => pipeline.cmd("SADD").arg(key).arg(member).ignore(),
+            Plain::Script(call) => add(self.command(call)),
+            Plain::AddToSet { key, member } => add(cmd("SADD").arg(key).arg(member).clone()),
             Plain::AddToList { key, score, member, ttl } => {
                 let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-                pipeline.cmd("ZADD").arg(key).arg(*score).arg(member).ignore();
+                add(cmd("ZADD").arg(key).arg(*score).arg(member).clone());
                 // The first sets a time where there is none, the second extends it.
-                pipeline.cmd("PEXPIRE").arg(key).arg(ttl).arg("NX").ignore();
-                pipeline.cmd("PEXPIRE").arg(key).arg(ttl).arg("GT").ignore()
+                add(cmd("PEXPIRE").arg(key).arg(ttl).arg("NX").clone());
+                add(cmd("PEXPIRE").arg(key).arg(ttl).arg("GT").clone());
             }
-        };
+        }
     }
 
     /// Reads tasks. What is none any more is `None`.
-    fn read_tasks(&self, connection: &mut Connection, tasks: &[String]) -> RedisResult<Vec<Option<StoreReply>>> {
-        if tasks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut pipeline = pipe();
-        pipeline.ignore_errors();
-        for task in tasks {
-            self.add_call(&mut pipeline, &self.keys.get_task(task));
-        }
-        let returned: Vec<RedisResult<Value>> = pipeline.query(connection)?;
+    fn read_tasks(&self, link: &mut Link, tasks: &[String]) -> RedisResult<Vec<Option<StoreReply>>> {
+        let commands = tasks.iter().map(|task| (self.command(&self.keys.get_task(task)), true)).collect();
+        let returned = wanted(link, commands)?;
         let read = |value: RedisResult<Value>| match parts(value.ok()?).ok()? {
             Returned::List(kept) => task(kept).ok(),
             Returned::Number(_) | Returned::Text(_) => None,
@@ -204,7 +211,7 @@ impl Worker {
 
     fn list_tasks(
         &self,
-        connection: &mut Connection,
+        link: &mut Link,
         principal: PrincipalDigest,
         after: Option<(u64, TaskDigest)>,
         count: usize,
@@ -216,16 +223,16 @@ impl Worker {
             let from = after.as_ref().map_or(0, |(created, _)| *created);
             let mut command = cmd("ZRANGE");
             command.arg(&key).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(0).arg(page);
-            let listed: Vec<(String, u64)> = command.arg("WITHSCORES").query(connection)?;
+            let listed: Vec<(String, u64)> = command.arg("WITHSCORES").query(link.open())?;
             let is_full = listed.len() == page;
             let places = listed.into_iter().map(|(task, created)| (created, task));
             let is_after = |place: &(u64, String)| after.as_ref().is_none_or(|after| place > after);
             let places: Vec<(u64, String)> = places.filter(is_after).collect();
             let tasks: Vec<String> = places.iter().map(|(_, task)| task.clone()).collect();
-            for (task, reply) in tasks.iter().zip(self.read_tasks(connection, &tasks)?) {
+            for (task, reply) in tasks.iter().zip(self.read_tasks(link, &tasks)?) {
                 match reply {
                     Some(StoreReply::Task { record, .. }) => records.push(record),
-                    _ => cmd("ZREM").arg(&key).arg(task).exec(connection)?,
+                    _ => cmd("ZREM").arg(&key).arg(task).exec(link.open())?,
                 }
             }
             match places.into_iter().next_back().filter(|_| is_full) {
@@ -238,22 +245,22 @@ impl Worker {
     }
 
     /// Returns tasks of lost nodes. Drops the nodes that have none.
-    fn orphans(&self, connection: &mut Connection, lost: Vec<String>) -> RedisResult<StoreReply> {
+    fn orphans(&self, link: &mut Link, lost: Vec<String>) -> RedisResult<StoreReply> {
         let mut orphans = Vec::new();
         for node in lost {
             let key = self.keys.owned(&node);
-            let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(connection)?;
+            let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(link.open())?;
             if owned.is_empty() {
                 let [nodes, _] = self.keys.members();
-                cmd("ZREM").arg(nodes).arg(&node).exec(connection)?;
+                cmd("ZREM").arg(nodes).arg(&node).exec(link.open())?;
             }
-            for (task, reply) in owned.iter().zip(self.read_tasks(connection, &owned)?) {
+            for (task, reply) in owned.iter().zip(self.read_tasks(link, &owned)?) {
                 match reply {
                     Some(StoreReply::Task { owner: Some(owner), .. }) if owner.to_string() == node => {
                         orphans.extend(TaskDigest::parse(task));
                     }
                     // Another node has it, or none.
-                    _ => cmd("SREM").arg(&key).arg(task).exec(connection)?,
+                    _ => cmd("SREM").arg(&key).arg(task).exec(link.open())?,
                 }
             }
             if orphans.len() >= COUNT {
@@ -270,10 +277,10 @@ impl Worker {
     }
 
     /// Returns the number of the newest news.
-    fn last_news(&self, connection: &mut Connection) -> RedisResult<u64> {
+    fn last_news(&self, link: &mut Link) -> RedisResult<u64> {
         let mut command = cmd("XREVRANGE");
         command.arg(self.keys.news()).arg("+").arg("-").arg("COUNT").arg(1);
-        let newest: Vec<StreamEntry> = entries(command.query(connection)?)?;
+        let newest: Vec<StreamEntry> = entries(command.query(link.open())?)?;
         match newest.first().map(|(id, _)| entry_number(id)) {
             Some(number) => number.map_err(|why| unknown(&why.to_string())),
             None => Ok(0),
@@ -281,22 +288,26 @@ impl Worker {
     }
 
     /// Delivers what other nodes say, until the server has ended.
-    fn read(&self) {
-        let mut connection = None;
+    fn read(&self, reads: Reads) {
+        let mut link = None;
         while !self.port.has_ended() {
             let Some(place) = lock(&self.place).clone() else {
                 thread::sleep(BLOCK / 20);
                 continue;
             };
-            let read = match &mut connection {
-                Some(open) => self.next(open, &place),
-                None => self.connect(BLOCK + REPLY).and_then(|open| self.next(connection.insert(open), &place)),
+            let lost = self.lost.load(Ordering::Relaxed);
+            let read = match &mut link {
+                Some((open, since)) if *since == lost => self.next(open, &place, reads),
+                _ => self.servers.connect(BLOCK + REPLY).and_then(|open| {
+                    let (open, _) = link.insert((open, lost));
+                    self.next(open, &place, reads)
+                }),
             };
             match read {
                 Ok((news, items)) => self.deliver(&place, news, items),
                 Err(_) => {
                     // The requests of the other thread report it.
-                    connection = None;
+                    link = None;
                     thread::sleep(RETRY);
                 }
             }
@@ -304,19 +315,25 @@ impl Worker {
     }
 
     /// Waits for news and items after a place.
-    fn next(&self, connection: &mut Connection, place: &Place) -> RedisResult<(Vec<StreamEntry>, Vec<StreamEntry>)> {
+    fn next(&self, link: &mut Link, place: &Place, reads: Reads) -> RedisResult<(Vec<StreamEntry>, Vec<StreamEntry>)> {
         let (news, inbox) = (self.keys.news(), self.keys.inbox(place.node));
+        let after_news = alloc::format!("{}-0", place.news);
+        let (keys, after) = match reads {
+            Reads::All => (vec![&news, &inbox], vec![&after_news, &place.item]),
+            Reads::News => (vec![&news], vec![&after_news]),
+            Reads::Items => (vec![&inbox], vec![&place.item]),
+        };
         let mut command = cmd("XREAD");
         command.arg("COUNT").arg(COUNT).arg("BLOCK").arg(u64::try_from(BLOCK.as_millis()).unwrap_or(u64::MAX));
-        command.arg("STREAMS").arg(&[&news, &inbox]).arg(&[&alloc::format!("{}-0", place.news), &place.item]);
-        let streams: Option<Vec<(String, Value)>> = command.query(connection)?;
+        command.arg("STREAMS").arg(keys).arg(after);
+        let streams: Option<Vec<(String, Value)>> = command.query(link.open())?;
         let (mut said, mut sent) = (Vec::new(), Vec::new());
         for (key, read) in streams.into_iter().flatten() {
             if key == news { said = entries(read)? } else { sent = entries(read)? }
         }
         if let Some((last, _)) = sent.last() {
             // Only its reader drops items, and it has taken these.
-            cmd("XTRIM").arg(&inbox).arg("MINID").arg(last).exec(connection)?;
+            cmd("XTRIM").arg(&inbox).arg("MINID").arg(last).exec(link.open())?;
         }
         Ok((said, sent))
     }
@@ -324,24 +341,35 @@ impl Worker {
     fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) {
         // A node that has joined again meanwhile has another place, and one that has left has none.
         let mut known = lock(&self.place);
-        let Some(after) = known.as_mut().filter(|known| *known == place) else { return };
-        for item in items {
-            after.item.clone_from(&item.0);
-            // What cannot be read is for another version.
-            if let Ok(item) = read_item(item) {
-                self.port.deliver(item);
+        let Some(after) = known.as_mut().filter(|known| known.node == place.node) else { return };
+        if after.item == place.item {
+            for item in items {
+                after.item.clone_from(&item.0);
+                // What cannot be read is for another version.
+                if let Ok(item) = read_item(item) {
+                    self.port.deliver(item);
+                }
             }
         }
-        for entry in news {
-            let number = entry_number(&entry.0).unwrap_or(after.news + 1);
-            if number != after.news + 1 {
-                self.port.deliver(NodeItem::Missed);
+        if after.news == place.news {
+            for entry in news {
+                let number = entry_number(&entry.0).unwrap_or(after.news + 1);
+                if number != after.news + 1 {
+                    self.port.deliver(NodeItem::Missed);
+                }
+                after.news = number;
+                // What cannot be read may be anything.
+                self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
             }
-            after.news = number;
-            // What cannot be read may be anything.
-            self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
         }
     }
+}
+
+/// Carries out commands, and returns the results of those whose results matter.
+fn wanted(link: &mut Link, commands: Vec<(Cmd, bool)>) -> RedisResult<Vec<RedisResult<Value>>> {
+    let (commands, is_wanted): (Vec<Cmd>, Vec<bool>) = commands.into_iter().unzip();
+    let results = link.query_all(commands)?;
+    Ok(results.into_iter().zip(is_wanted).filter(|(_, is_wanted)| *is_wanted).map(|(result, _)| result).collect())
 }
 
 /// Returns what a script has returned.
@@ -355,9 +383,13 @@ fn parts(value: Value) -> Result<Returned, StoreError> {
     })
 }
 
-/// Returns the section `memory` of the store. `None` if this user may not see it.
-fn memory(connection: &mut Connection) -> Option<String> {
-    cmd("INFO").arg("memory").query(connection).ok()
+/// Returns the section `memory` of the store, of each server of a cluster. `None` if this user may
+/// not see it.
+fn memory(link: &mut Link) -> Option<String> {
+    match cmd("INFO").arg("memory").query(link.open()).ok()? {
+        Value::Map(of_servers) => of_servers.into_iter().map(|(_, text)| String::from_redis_value(text).ok()).collect(),
+        text => String::from_redis_value(text).ok(),
+    }
 }
 
 /// Reads entries of a stream.
@@ -374,7 +406,7 @@ fn store_error(why: &RedisError) -> StoreError {
         StoreError::Timeout
     } else if why.is_connection_refusal() {
         StoreError::Unreachable(Closed::Refused)
-    } else if why.is_io_error() || why.is_connection_dropped() || why.is_unrecoverable_error() {
+    } else if why.is_io_error() || why.is_connection_dropped() || why.is_unrecoverable_error() || is_demoted(why) {
         StoreError::Unreachable(Closed::Unreachable(why.to_string()))
     } else {
         StoreError::Refused(why.to_string())
