@@ -129,13 +129,13 @@ impl World {
         if self.hit(Fault::StoreAway, 100) {
             self.store.away_until = self.now + Duration::from_millis(self.rng.below(20_000));
         }
-        if self.hit(Fault::StoreBack, 40)
+        if self.hit(Fault::StoreBack, 60)
             && let Some((_, before)) = self.store.before.front()
         {
             self.store.memory = before.clone();
             self.store.has_lost = true;
         }
-        if self.hit(Fault::StoreEmptied, 30) {
+        if self.hit(Fault::StoreEmptied, 50) {
             self.store.memory = Memory::new();
             self.store.before.clear();
             self.store.has_lost = true;

@@ -291,7 +291,7 @@ impl World {
             self.print(|| format!("{id:?} sleeps for {after:?}"));
             self.later(after, SimEvent::Wake(id));
         }
-        if self.nodes.len() < MAX_NODES && self.hit(Fault::NodeJoins, 60) {
+        if self.nodes.len() < MAX_NODES && self.hit(Fault::NodeJoins, 150) {
             self.start_node();
         }
     }
