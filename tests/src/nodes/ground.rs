@@ -5,6 +5,7 @@ use super::server::{SERVER, serve};
 use crate::adapters::{Adapter, Server};
 use crate::interop::listening::{Listening, PORT};
 use crate::interop::setup;
+use mcp_driver::ServerOptions;
 use mcp_driver::store::SharedMemory;
 use std::ffi::OsString;
 use std::path::Path;
@@ -47,7 +48,7 @@ impl Ground {
             }
             None => {
                 let store = SharedMemory::new();
-                let server = |nth: usize| serve(adapter(nth), store.clone(), "127.0.0.1:0");
+                let server = |nth: usize| serve(adapter(nth), ServerOptions::new().store(store.clone()), "127.0.0.1:0");
                 Place::Here((0..SERVERS).map(server).collect::<Result<_, _>>().map_err(|why| why.to_string())?)
             }
         };

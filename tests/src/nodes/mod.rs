@@ -6,12 +6,14 @@
 
 mod callers;
 mod checks;
+mod cost;
 mod foreign;
 mod ground;
 mod redis;
 pub mod server;
 mod tasks;
 
+pub use cost::Row;
 pub use redis::Shape;
 
 use crate::interop::setup::{self, Which};
@@ -63,6 +65,14 @@ pub fn check_store(shape: Shape) -> Result<usize, String> {
         compared += store::check(&driver)?;
     }
     Ok(compared)
+}
+
+/// Measures what a store costs.
+///
+/// # Errors
+/// What cannot be measured.
+pub fn cost() -> Result<Vec<Row>, String> {
+    cost::measure()
 }
 
 /// Runs servers and clients for a time.

@@ -112,6 +112,11 @@ impl Servers {
         [self.shape.name().to_owned()].into_iter().chain(urls).collect()
     }
 
+    /// Returns the port of the first server.
+    pub(super) fn port(&self) -> u16 {
+        self.servers[0].port()
+    }
+
     /// The first server starts again from what it had written two seconds before.
     pub(super) fn roll_back(&mut self) -> Result<(), String> {
         let (written, copy) = (self.folder.join("0/appendonlydir"), self.folder.join("copy"));
@@ -186,7 +191,7 @@ fn until(text: &str, ask: impl Fn() -> Result<String, String>) -> Result<(), Str
     }
 }
 
-fn cli<W: AsRef<std::ffi::OsStr>>(words: impl IntoIterator<Item = W>) -> Result<String, String> {
+pub(super) fn cli<W: AsRef<std::ffi::OsStr>>(words: impl IntoIterator<Item = W>) -> Result<String, String> {
     let mut command = Command::new("redis-cli");
     let output = command.args(words).stdin(Stdio::null()).output().map_err(|why| format!("redis-cli: {why}"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

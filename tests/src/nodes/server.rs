@@ -4,7 +4,6 @@
 use super::redis::Shape;
 use crate::adapters::{Adapter, Server};
 use mcp_driver::ServerOptions;
-use mcp_driver::store::StoreDriver;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::server::{Hosts, SsePaths};
 use mcp_proto::{Cx, ElicitResult, Form, Progress, Router, TaskOptions, TaskSupport, ToolError, tool};
@@ -16,20 +15,26 @@ use std::{io, thread};
 /// The word for the program.
 pub const SERVER: &str = "node-server";
 
+/// In the place of a shape: the server has no store.
+pub(super) const NO_STORE: &str = "none";
+
 #[derive(serde::Deserialize)]
 struct Asked {
     text: String,
     #[serde(default)]
     millis: u64,
+    #[serde(default)]
+    steps: u32,
 }
 
 /// Waits in steps, with progress.
-fn wait(cx: &Cx, millis: u64) {
-    for step in 0..10_u32 {
+fn wait(cx: &Cx, asked: &Asked) {
+    let steps = if asked.steps == 0 { 10 } else { asked.steps };
+    for step in 0..steps {
         if cx.is_cancelled() {
             return;
         }
-        thread::sleep(Duration::from_millis(millis) / 10);
+        thread::sleep(Duration::from_millis(asked.millis) / steps);
         // Nobody may want it.
         let _ = cx.progress(Progress::new(f64::from(step)));
     }
@@ -47,7 +52,7 @@ fn ask(cx: &Cx, asked: &Asked) -> Result<String, ToolError> {
 
 fn job(cx: &Cx, asked: Asked) -> Result<String, ToolError> {
     cx.into_task(TaskOptions::new().poll(Duration::from_millis(200)))?;
-    wait(cx, asked.millis);
+    wait(cx, &asked);
     Ok(asked.text)
 }
 
@@ -58,7 +63,7 @@ fn router(revoke: Revoke) -> Router {
     Router::new("nodes", "1")
         .tool(tool("echo"), |_cx, asked: Asked| Ok(asked.text))
         .tool(tool("slow"), |cx, asked: Asked| {
-            wait(cx, asked.millis);
+            wait(cx, &asked);
             Ok(asked.text)
         })
         .tool(tool("ask"), |cx, asked: Asked| ask(cx, &asked))
@@ -72,16 +77,19 @@ fn router(revoke: Revoke) -> Router {
             config.hosts = Hosts::Any;
             config.stream_after = Duration::from_millis(100);
             config.sse = Some(SsePaths::default());
+            config.limits.server.max_streams = 20_000;
+            config.limits.server.max_exchanges = 20_000;
+            config.limits.server.max_sessions = 20_000;
         })
 }
 
-/// Serves with a store.
+/// Serves with these options.
 ///
 /// # Errors
 /// It cannot listen.
-pub(super) fn serve(adapter: Adapter, store: impl StoreDriver, address: &str) -> io::Result<Server> {
+pub(super) fn serve(adapter: Adapter, options: ServerOptions, address: &str) -> io::Result<Server> {
     let revoke = Revoke::default();
-    let options = ServerOptions::new().store(store).on_admit(|head, _| {
+    let options = options.on_admit(|head, _| {
         let token = head.and_then(|head| head.headers.get("authorization")?.strip_prefix("Bearer "));
         Admission::Accept(token.map(|name| Principal(name.into())))
     });
@@ -94,8 +102,13 @@ pub(super) fn serve(adapter: Adapter, store: impl StoreDriver, address: &str) ->
 pub fn main(args: Vec<String>) -> ExitCode {
     let Some((adapter, rest)) = Adapter::first_of(args) else { return ExitCode::FAILURE };
     let [port, shape, urls @ ..] = &rest[..] else { return ExitCode::FAILURE };
-    let Some(store) = Shape::named(shape).and_then(|shape| shape.store(urls)) else { return ExitCode::FAILURE };
-    match serve(adapter, store, &format!("127.0.0.1:{port}")) {
+    let store = Shape::named(shape).and_then(|shape| shape.store(urls));
+    let options = match store {
+        Some(store) => ServerOptions::new().store(store),
+        None if shape == NO_STORE => ServerOptions::new(),
+        None => return ExitCode::FAILURE,
+    };
+    match serve(adapter, options, &format!("127.0.0.1:{port}")) {
         Ok(server) => {
             server.wait();
             ExitCode::SUCCESS

@@ -1,5 +1,6 @@
 //! Runs real servers that share a store: `nodes [all|memory|redis|sentinel|cluster] [SECONDS]
-//! [SEED]`. `nodes stores` runs the suite for stores alone. See `mcp_tests::nodes`.
+//! [SEED]`. `nodes stores` runs the suite for stores alone, `nodes cost` measures. See
+//! `mcp_tests::nodes`.
 
 use mcp_tests::nodes::{self, Shape};
 use std::process::ExitCode;
@@ -7,8 +8,10 @@ use std::time::Duration;
 
 pub(crate) fn main(args: Vec<String>) -> ExitCode {
     let which = args.first().map_or("all", String::as_str);
-    if which == "stores" {
-        return mcp_tests::exit_code("nodes", stores());
+    match which {
+        "stores" => return mcp_tests::exit_code("nodes", stores()),
+        "cost" => return mcp_tests::exit_code("nodes", cost()),
+        _ => {}
     }
     let number = |nth: usize, default: u64| args.get(nth).map_or(Some(default), |arg| arg.parse().ok());
     let shapes: Option<Vec<Option<Shape>>> = match which {
@@ -18,7 +21,7 @@ pub(crate) fn main(args: Vec<String>) -> ExitCode {
         name => Shape::named(name).map(|shape| vec![Some(shape)]),
     };
     let (Some(shapes), Some(seconds), Some(seed)) = (shapes, number(1, 300), number(2, 1)) else {
-        eprintln!("usage: nodes [all|memory|redis|sentinel|cluster|stores] [SECONDS] [SEED]");
+        eprintln!("usage: nodes [all|memory|redis|sentinel|cluster|stores|cost] [SECONDS] [SEED]");
         return ExitCode::FAILURE;
     };
     mcp_tests::exit_code("nodes", run(&shapes, seconds, seed))
@@ -47,4 +50,12 @@ fn stores() -> Result<bool, String> {
     }
     println!("nodes: {compared} passed, 0 failed");
     Ok(true)
+}
+
+fn cost() -> Result<bool, String> {
+    let rows = nodes::cost()?;
+    rows.iter().for_each(|row| println!("{row}"));
+    let kept = rows.iter().filter(|row| row.is_kept()).count();
+    println!("nodes: {kept} passed, {} failed", rows.len() - kept);
+    Ok(kept == rows.len())
 }

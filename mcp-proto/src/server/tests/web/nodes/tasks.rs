@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::model::tasks::TaskOptions;
+use crate::server::store::TaskDigest;
+use crate::server::tasks::TaskRecord;
 
 const TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}"#;
 const DECLARED: &str = r#"{"elicitation":{}}"#;
@@ -238,6 +240,47 @@ fn task_of_a_lost_server_fails_or_runs_again() {
     }
     for id in [runs, unseen] {
         assert_eq!(nodes.status(1, &id), "completed");
+    }
+}
+
+#[test]
+fn ten_thousand_tasks_of_a_lost_server_end_within_a_minute() {
+    let count = crate::sizes::scaled(10_000);
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, _) = nodes.task(0, TaskOptions::new());
+    drop(responder);
+    let put = |request: &StoreRequest| match request {
+        StoreRequest::PutTask { version: 1, record, .. } => Some((request.clone(), record.clone())),
+        _ => None,
+    };
+    let (request, record) = nodes.asked().iter().find_map(put).expect("a new task");
+    let record = TaskRecord::decode(&record).unwrap();
+    let now = nodes.now();
+    let digests: Vec<TaskDigest> = (0..count)
+        .map(|nth| {
+            let id = format!("{}-{nth}", record.id);
+            let StoreRequest::PutTask { version, owner, principal, created, ttl, .. } = request.clone() else {
+                panic!()
+            };
+            let task = TaskDigest::of(&id);
+            let record = TaskRecord { id, ..record.clone() }.encode();
+            let request = StoreRequest::PutTask { task, version, record, owner, principal, created, ttl };
+            assert_eq!(nodes.store.apply(now, request), StoreReply::Done);
+            task
+        })
+        .collect();
+    nodes.kill(0);
+    nodes.live(&[1], 16);
+    // A batch follows soon after the one before.
+    for _ in 0..440 {
+        nodes.sites[1].bench.pass(SECOND / 10);
+        nodes.sites[0].bench.now = nodes.sites[1].bench.now;
+        nodes.settle();
+    }
+    let now = nodes.now();
+    for task in digests {
+        let StoreReply::Task { record, .. } = nodes.store.apply(now, StoreRequest::GetTask { task }) else { panic!() };
+        assert!(TaskRecord::decode(&record).unwrap().has_ended());
     }
 }
 
