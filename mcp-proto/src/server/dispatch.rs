@@ -130,8 +130,7 @@ impl Server {
                 if !filter.tasks.is_empty() && !parts.declares_tasks() {
                     return Err(ErrorReply::of(DiagnosticKind::MissingCapability, undeclared()));
                 }
-                let is_made = |id: &str| self.shared.keys.has_made_session(id);
-                self.wire.env.keep_own_tasks(context.exchange, &mut filter, is_made);
+                self.keep_own_tasks(context.exchange, &mut filter);
                 if filter.uris.is_empty() || !self.shared.config.admit_watch {
                     return Ok(Modern::Listen(filter));
                 }

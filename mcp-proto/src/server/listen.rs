@@ -286,9 +286,16 @@ impl Listens {
             wire.send(listen.reply_to, note);
         }
         if !is_own || record.has_ended() {
-            listen.stored.remove(&task);
-            wire.env.unwatch_stored_task(task, key);
+            self.forget_stored(&mut wire.env, key, task);
         }
+    }
+
+    /// A subscription does not include a task of the store any more.
+    pub(super) fn forget_stored(&mut self, env: &mut ServerEnv, key: RequestKey, task: TaskDigest) {
+        if let Some(listen) = self.table.get_mut(&key) {
+            listen.stored.remove(&task);
+        }
+        env.unwatch_stored_task(task, key);
     }
 
     /// A task leaves this server: the subscriptions that include it read it in the store from now

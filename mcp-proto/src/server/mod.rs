@@ -481,8 +481,8 @@ impl Server {
         if self.life != Life::Draining || !self.requests.is_empty() {
             return;
         }
-        // Last, since it looks at all streams.
-        if self.wire.http.is_awaited() {
+        // Last, since they look at all tasks and streams.
+        if self.wire.env.has_unkept_tasks() || self.wire.http.is_awaited() {
             return;
         }
         self.terminate();

@@ -405,7 +405,11 @@ impl Requests {
         match &running.stage {
             RequestStage::Handler => wire.env.emit(Event::Cancelled(key)),
             RequestStage::Asking(asking) if is_open => asking.withdraw(wire, running.reply_to),
-            RequestStage::Asking(_) | RequestStage::Waiting | RequestStage::Result(_) | RequestStage::Store => {}
+            RequestStage::Asking(_)
+            | RequestStage::Waiting
+            | RequestStage::Result(_)
+            | RequestStage::Store
+            | RequestStage::Displaced => {}
         }
         // If the exchange is over, its batch needs no response.
         wire.no_reply(running.reply_to, running.batch.filter(|_| is_open));
@@ -453,7 +457,7 @@ impl Requests {
                 self.finish_with_error(wire, key, why);
             }
             Some(RequestStage::Asking(_)) => self.end_asking(wire, key, why),
-            Some(RequestStage::Waiting | RequestStage::Result(_) | RequestStage::Store) => {
+            Some(RequestStage::Waiting | RequestStage::Result(_) | RequestStage::Store | RequestStage::Displaced) => {
                 self.finish_with_error(wire, key, why);
             }
             None => {}

@@ -116,6 +116,8 @@ pub(super) enum RequestStage {
     Result(TaskKey),
     /// The request is about a task, and waits for the store.
     Store,
+    /// The same, for the end of a task that another server has taken from this one.
+    Displaced,
 }
 
 /// The engine's requests of one round.

@@ -12,6 +12,7 @@ use super::watched::Watcher;
 use super::wire::Wire;
 use super::{Server, ServerConfig, weight};
 use crate::error::DiagnosticKind;
+use crate::exchange::ExchangeId;
 use crate::input::{Answer, RequestAnswer, RequestKey, Watch};
 use crate::model::logging::LogLevel;
 use crate::rpc::{Object, code, error_response};
@@ -69,6 +70,11 @@ impl Server {
         answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
     }
 
+    /// Leaves out of a filter the tasks that the client of an exchange may not have.
+    pub(super) fn keep_own_tasks(&self, x: ExchangeId, filter: &mut Watch) {
+        self.wire.env.keep_own_tasks(x, filter, |id| self.shared.keys.has_made_session(id));
+    }
+
     /// Opens the subscription of a request that the application has accepted.
     fn open_accepted(&mut self, key: RequestKey, filter: Watch) {
         if self.requests.in_handler(key).is_none() {
@@ -76,7 +82,9 @@ impl Server {
         }
         let Some(request) = self.requests.forget(&mut self.wire, key) else { return };
         let (exchange, reply_to, id, version) = (request.exchange, request.reply_to, request.id, request.version);
-        let filter = self.shared.config.bounded(filter);
+        let mut filter = self.shared.config.bounded(filter);
+        // The application decides on resources only.
+        self.keep_own_tasks(exchange, &mut filter);
         let wanted = SubscriptionRequest { exchange, id: id.clone(), version, filter, reply_to: Some(reply_to) };
         let opened = self.listens.open(&mut self.wire, &mut self.requests, wanted);
         if let Err(ErrorReply { error, kind, .. }) = opened {

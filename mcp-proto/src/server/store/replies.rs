@@ -111,6 +111,7 @@ impl Server {
     /// Anything may have changed: what clients watch, and what is kept of sessions.
     fn take_all_as_changed(&mut self) {
         self.listens.publish_all(&mut self.wire);
+        self.all_tasks_are_unstored();
         for session in self.wire.http.shared_sessions() {
             self.session_is_outdated(session);
         }

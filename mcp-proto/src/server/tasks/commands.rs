@@ -66,7 +66,14 @@ impl Server {
 
     /// Ends the tasks whose time is over.
     pub(in crate::server) fn on_task_timeout(&mut self) {
-        for key in self.wire.env.due_tasks() {
+        let (over, late) = self.wire.env.due_tasks();
+        for key in over {
+            match self.shared.config.shares_tasks() {
+                true => self.let_go_of_task(key),
+                false => self.wire.env.remove_task(key),
+            }
+        }
+        for key in late {
             if let Some(request) = self.wire.env.tasks.get(key).and_then(TaskEntry::request) {
                 self.requests.end_request(&mut self.wire, request, "the time of the task is over");
             }

@@ -196,7 +196,9 @@ impl ServerEnv {
                 Err(Full::All) => None,
                 Err(Full::Share) => Some(client),
             };
-            let mut ended = self.tasks.ended.iter().map(|(_, key)| *key);
+            // The store must have the end of a task first.
+            let is_shown = |key: &TaskKey| self.tasks.get(*key).is_some_and(|task| self.shows_task(task));
+            let mut ended = self.tasks.ended.iter().map(|(_, key)| *key).filter(is_shown);
             let is_of = |key: &TaskKey| of.is_none() || self.tasks.get(*key).map(|task| task.client) == of;
             let Some(oldest) = ended.find(is_of) else { return false };
             self.remove_task(oldest);
@@ -264,15 +266,11 @@ impl ServerEnv {
         all.into_iter().for_each(|key| self.remove_task(key));
     }
 
-    /// Removes what has ended and is due. Returns the tasks whose time is over and that have not
-    /// ended.
-    pub(super) fn due_tasks(&mut self) -> Vec<TaskKey> {
+    /// Returns the tasks whose time is over: those that have ended, and those that have not.
+    pub(super) fn due_tasks(&self) -> (Vec<TaskKey>, Vec<TaskKey>) {
         let is_due = |(at, _): &&(Instant, TaskKey)| *at <= self.now;
-        let due: Vec<TaskKey> = self.tasks.due.iter().take_while(is_due).map(|(_, key)| *key).collect();
-        let (over, late): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|key| self.tasks.get(*key).is_none_or(TaskEntry::has_ended));
-        over.into_iter().for_each(|key| self.remove_task(key));
-        late
+        let due = self.tasks.due.iter().take_while(is_due).map(|(_, key)| *key);
+        due.partition(|key| self.tasks.get(*key).is_none_or(TaskEntry::has_ended))
     }
 
     fn arm_tasks(&mut self) {

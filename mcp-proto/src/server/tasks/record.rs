@@ -116,6 +116,11 @@ impl TaskRecord {
         matches!(self.stage, StoredStage::Ended(_))
     }
 
+    /// Returns whether it has not ended although its time is over, at this Unix time.
+    pub(in crate::server) fn is_over(&self, unix: Duration) -> bool {
+        !self.has_ended() && self.created + self.ttl <= unix
+    }
+
     /// Returns its creation in Unix milliseconds.
     pub(in crate::server) fn created_millis(&self) -> u64 {
         millis(self.created)

@@ -37,6 +37,7 @@ use crate::version::Era;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
+use hmac_sha256::Hash;
 
 const LOST: &str = "the node that ran this request was lost";
 const UNKNOWN: &str = "there is no such task";
@@ -64,14 +65,35 @@ pub(in crate::server) enum TaskChange {
 }
 
 /// What a server knows of the version of a task in the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(in crate::server) struct StoredVersion {
     /// The version that the store has confirmed.
     pub(super) kept: u64,
     /// Another one is on its way.
     pub(super) is_asked: bool,
+    /// Hashes of the records that were sent as the next version, until the store has confirmed one.
+    pub(super) sent: Vec<[u8; 32]>,
     /// It has the end of the task.
     pub(super) has_end: bool,
+}
+
+/// The number of unconfirmed records of a task that are remembered.
+const SENT: usize = 16;
+
+impl StoredVersion {
+    /// A record is sent as the next version.
+    fn sends(&mut self, record: &Bytes) {
+        self.is_asked = true;
+        if self.sent.len() >= SENT {
+            self.sent.remove(0);
+        }
+        self.sent.push(Hash::hash(record));
+    }
+
+    /// Returns whether this version and this record are what was sent, and had no reply.
+    fn has_sent(&self, version: u64, record: &Bytes) -> bool {
+        version == self.kept + 1 && self.sent.contains(&Hash::hash(record))
+    }
 }
 
 impl ServerEnv {
@@ -88,6 +110,13 @@ impl ServerEnv {
         !task.has_ended() || task.stored.has_end || self.node.is_none() || !self.config.shares_tasks()
     }
 
+    /// Returns whether the store does not have something that a client waits for: a new task, or the
+    /// end of one.
+    pub(in crate::server) fn has_unkept_tasks(&self) -> bool {
+        let is_unkept = |task: &TaskEntry| !self.shows_task(task);
+        !self.tasks.created.is_empty() || self.tasks.iter().any(|(_, task)| is_unkept(task))
+    }
+
     /// Returns the time until the end of a task.
     fn rest_of(&self, record: &TaskRecord) -> Duration {
         let now = self.now.unix(self.config.origin_unix);
@@ -96,11 +125,18 @@ impl ServerEnv {
         if record.has_ended() { end.max(now + keep).saturating_sub(now) } else { end.saturating_sub(now) + keep }
     }
 
-    fn put_task(&mut self, record: &TaskRecord, version: u64, owner: Option<Incarnation>, then: Then) -> bool {
+    fn put_task(
+        &mut self,
+        record: &TaskRecord,
+        encoded: Bytes,
+        version: u64,
+        owner: Option<Incarnation>,
+        then: Then,
+    ) -> bool {
         let request = StoreRequest::PutTask {
             task: TaskDigest::of(&record.id),
             version,
-            record: record.encode(),
+            record: encoded,
             owner,
             principal: record.owner.as_ref().map(PrincipalDigest::of),
             created: record.created_millis(),
@@ -112,6 +148,12 @@ impl ServerEnv {
 
 /// Tasks that this server works on.
 impl Server {
+    /// The store may have other tasks than this server knows: each is written once more.
+    pub(in crate::server) fn all_tasks_are_unstored(&mut self) {
+        let all: Vec<TaskKey> = self.wire.env.tasks.iter().map(|(key, _)| key).collect();
+        all.into_iter().for_each(|key| self.wire.env.task_is_unstored(key));
+    }
+
     /// Sends what has changed in tasks to the store.
     pub(in crate::server) fn store_tasks(&mut self) {
         let unstored = core::mem::take(&mut self.wire.env.tasks.unstored);
@@ -131,9 +173,10 @@ impl Server {
                 StoredStage::Ended(_) => false,
             };
             let owner = self.wire.env.node.as_ref().map(|node| node.own()).filter(|_| is_here);
-            let is_asked = self.wire.env.put_task(&record, version, owner, Then::TaskPut(key));
+            let encoded = record.encode();
+            let is_asked = self.wire.env.put_task(&record, encoded.clone(), version, owner, Then::TaskPut(key));
             match self.wire.env.tasks.get_mut(key).filter(|_| is_asked) {
-                Some(task) => task.stored.is_asked = true,
+                Some(task) => task.stored.sends(&encoded),
                 None => drop(self.wire.env.tasks.unstored.insert(key)),
             }
         }
@@ -151,6 +194,7 @@ impl Server {
         match result {
             Ok(StoreReply::Done) => {
                 task.stored.kept += 1;
+                task.stored.sent.clear();
                 if is_new {
                     self.answer_created(key);
                 }
@@ -169,10 +213,13 @@ impl Server {
                 }
             }
             Err(_) if !is_new => drop(self.wire.env.tasks.unstored.insert(key)),
-            Err(_) => self.refuse_created(key),
+            Err(_) => self.let_go_of_task(key),
             // It is this server's still: a reply was lost, or the store has gone back in time.
-            Ok(StoreReply::Task { version, owner, .. }) if owner == own => {
+            Ok(StoreReply::Task { version, owner, record })
+                if owner == own || owner.is_none() && task.stored.has_sent(version, &record) =>
+            {
                 task.stored.kept = version;
+                task.stored.sent.clear();
                 self.wire.env.tasks.unstored.insert(key);
             }
             Ok(StoreReply::Missing) => {
@@ -182,7 +229,9 @@ impl Server {
             // Another server has changed it.
             Ok(_) => {
                 self.wire.env.diagnose(DiagnosticKind::Fenced, "a task");
+                let displaced = self.requests.displace_waiting(key);
                 self.let_go_of_task(key);
+                displaced.into_iter().for_each(|request| self.ask_about_task(request));
             }
         }
     }
@@ -195,19 +244,15 @@ impl Server {
         self.end_if_quiet(reply_to);
     }
 
-    /// The store has not kept a new task: its request fails.
-    fn refuse_created(&mut self, key: TaskKey) {
+    /// This server has nothing to do with a task any more: the store has it, or has not taken it.
+    /// Then its request fails.
+    pub(in crate::server) fn let_go_of_task(&mut self, key: TaskKey) {
         if let Some(CreatedTask { reply_to, id, batch, .. }) = self.wire.env.tasks.created.remove(&key) {
             let bytes = error_response(Some(&id), &ErrorObject::new(code::INTERNAL_ERROR, AWAY));
             let response = SerializedResponse::new(bytes, Some(code::INTERNAL_ERROR));
             self.wire.reply(reply_to, SerializedResponse { batch, ..response });
             self.end_if_quiet(reply_to);
         }
-        self.let_go_of_task(key);
-    }
-
-    /// This server has nothing to do with a task any more: the store has it.
-    fn let_go_of_task(&mut self, key: TaskKey) {
         self.requests.withdraw_task_questions(&mut self.wire, key);
         let waiting = self.requests.take_waiting(key);
         if let Some(request) = self.wire.env.tasks.get(key).and_then(TaskEntry::request)
@@ -269,12 +314,24 @@ impl Requests {
 
     /// Lets the requests that wait here for the end of a task wait for the store instead.
     fn take_waiting(&mut self, key: TaskKey) -> Vec<RequestKey> {
-        let waiting =
-            self.iter().filter(|(_, running)| matches!(running.stage, RequestStage::Result(task) if task == key));
+        let waits = |stage: &RequestStage| matches!(stage, RequestStage::Result(task) if *task == key);
+        let waiting = self.iter().filter(|(_, running)| waits(&running.stage));
         let waiting: Vec<RequestKey> = waiting.map(|(request, _)| request).collect();
         for request in &waiting {
             if let Some(running) = self.get_mut(*request) {
                 running.stage = RequestStage::Store;
+            }
+        }
+        waiting
+    }
+
+    /// Another server carries the questions of a task now: the requests that have waited for it here
+    /// wait for its end only. Otherwise both servers would take it from each other for ever.
+    fn displace_waiting(&mut self, key: TaskKey) -> Vec<RequestKey> {
+        let waiting = self.take_waiting(key);
+        for request in &waiting {
+            if let Some(running) = self.get_mut(*request) {
+                running.stage = RequestStage::Displaced;
             }
         }
         waiting

@@ -10,8 +10,12 @@ use crate::server::Server;
 use crate::server::env::ServerEnv;
 use crate::server::keys::ServerTimer;
 use crate::server::store::{Incarnation, StoreError, StoreReply, StoreRequest, TaskDigest, Then};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
+
+/// The number of tasks that the store returns at once.
+const BATCH: usize = 100;
 
 impl Server {
     /// The store knows whether the server of a task lives.
@@ -52,26 +56,26 @@ impl Server {
 
     /// The store has returned tasks of lost servers.
     pub(in crate::server) fn orphans_are_known(&mut self, tasks: Vec<TaskDigest>) {
-        if tasks.is_empty() {
-            return;
-        }
+        // There may be more.
+        let is_full = tasks.len() >= BATCH;
         for task in tasks {
             self.wire.env.ask_store(StoreRequest::GetTask { task }, Then::Orphan);
         }
-        // There may be more.
-        let soon = self.wire.env.again(Duration::from_millis(100));
-        self.wire.env.timers.set(ServerTimer::Orphans, Some(soon));
+        if is_full {
+            let soon = self.wire.env.again(Duration::from_millis(100));
+            self.wire.env.timers.set(ServerTimer::Orphans, Some(soon));
+        }
     }
 
     /// The store has returned a task of a lost server.
     pub(in crate::server) fn orphan_is_read(&mut self, result: Result<StoreReply, StoreError>) {
         let Ok(StoreReply::Task { version, record, owner: Some(owner) }) = result else { return };
         let Ok(record) = TaskRecord::decode(&record) else { return };
-        if self.wire.env.is_known_member(owner) || record.has_ended() {
-            return;
+        if !self.wire.env.is_known_member(owner) && !record.has_ended() {
+            // Another server may have taken it meanwhile. No request waits for it.
+            let then = Then::TaskOwner(RequestKey::new(0), Box::new((record, version, owner)));
+            self.wire.env.ask_store(StoreRequest::IsMember { node: owner }, then);
         }
-        // No request waits for it.
-        self.settle_lost(RequestKey::new(0), record, version);
     }
 }
 

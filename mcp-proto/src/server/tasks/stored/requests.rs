@@ -7,7 +7,7 @@ use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::ExchangeId;
 use crate::input::{InputAnswer, RequestKey};
 use crate::rpc::{ErrorObject, Object, RawJson, code, error_response, result_response};
-use crate::server::running::ServedRequest;
+use crate::server::running::{RequestStage, ServedRequest};
 use crate::server::store::{Incarnation, PrincipalDigest, StoreError, StoreReply, StoreRequest, TaskDigest, Then};
 use crate::server::{IncomingRequest, Server};
 use crate::version::Era;
@@ -133,10 +133,8 @@ impl Server {
             return;
         }
         let unix = self.wire.env.now.unix(self.shared.config.origin_unix);
-        let is_over = !record.has_ended() && record.created + record.ttl <= unix;
-        if is_over {
-            let error = ErrorObject::new(code::INTERNAL_ERROR, "the time of the task is over");
-            return self.change_task(key, record, version, TaskChange::Settle, Some(TaskEnd::Outcome(Err(error))));
+        if record.is_over(unix) {
+            return self.end_late_task(key, record, version);
         }
         let is_modern = record.version.era() == Era::Modern;
         match &*method {
@@ -152,6 +150,12 @@ impl Server {
             RESULT => self.await_task(key, record, version),
             _ => self.refuse_task_request(key, &ErrorObject::new(code::INTERNAL_ERROR, UNKNOWN)),
         }
+    }
+
+    /// The time of a task is over.
+    pub(super) fn end_late_task(&mut self, key: RequestKey, record: TaskRecord, version: u64) {
+        let error = ErrorObject::new(code::INTERNAL_ERROR, "the time of the task is over");
+        self.change_task(key, record, version, TaskChange::Settle, Some(TaskEnd::Outcome(Err(error))));
     }
 
     /// Changes a task for a request, which goes on once the store has the change.
@@ -173,7 +177,7 @@ impl Server {
             TaskChange::Settle | TaskChange::Cancel | TaskChange::Answer => None,
         };
         let then = Then::TaskChange(key, Box::new((record.clone(), version + 1)), change);
-        if !self.wire.env.put_task(&record, version + 1, owner, then) {
+        if !self.wire.env.put_task(&record, record.encode(), version + 1, owner, then) {
             self.refuse_task_request(key, &ErrorObject::new(code::INTERNAL_ERROR, AWAY));
         }
     }
@@ -206,7 +210,13 @@ impl Server {
             }
             // Another server was faster: it goes on with what that has made of it.
             (other @ Ok(_), _) => self.task_is_read(key, other),
-            (Err(_), _) => self.refuse_task_request(key, &ErrorObject::new(code::INTERNAL_ERROR, AWAY)),
+            (Err(_), _) => {
+                // The store may have it: a copy here is written once more, or is none.
+                if let Some(task) = self.wire.env.tasks.key_of(&record.id) {
+                    self.wire.env.task_is_unstored(task);
+                }
+                self.refuse_task_request(key, &ErrorObject::new(code::INTERNAL_ERROR, AWAY));
+            }
         }
     }
 
@@ -245,6 +255,8 @@ impl Server {
 
     /// A client of 2025-11-25 waits for the end of a task, and for its questions.
     fn await_task(&mut self, key: RequestKey, record: TaskRecord, version: u64) {
+        let stage = self.requests.get(key).map(|running| &running.stage);
+        let is_displaced = matches!(stage, Some(RequestStage::Displaced));
         match &record.stage {
             StoredStage::Ended(end) => {
                 let Some(running) = self.requests.get(key) else { return };
@@ -253,8 +265,10 @@ impl Server {
                 self.requests.finish(&mut self.wire, key, bytes, code);
                 self.end_if_quiet(reply_to);
             }
-            StoredStage::Asking { .. } => self.change_task(key, record, version, TaskChange::Adopt, None),
-            StoredStage::Working => {
+            StoredStage::Asking { .. } if !is_displaced => {
+                self.change_task(key, record, version, TaskChange::Adopt, None);
+            }
+            StoredStage::Asking { .. } | StoredStage::Working => {
                 let digest = TaskDigest::of(&record.id);
                 self.wire.env.tasks.awaited.entry(digest).or_default().insert(key);
                 self.wire.env.look_at_tasks();

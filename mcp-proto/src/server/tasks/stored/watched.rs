@@ -66,6 +66,7 @@ impl Server {
     pub(in crate::server) fn watched_task_is_read(&mut self, task: TaskDigest, result: Result<StoreReply, StoreError>) {
         let (Ok(reply), Some(watched)) = (result, self.wire.env.tasks.watched.get(&task)) else { return };
         let by: Vec<RequestKey> = watched.by.iter().copied().collect();
+        let unix = self.wire.env.now.unix(self.shared.config.origin_unix);
         let found = match &reply {
             StoreReply::Task { version, record, .. } => {
                 TaskRecord::decode(record).ok().filter(|record| record.id == watched.id).map(|found| (*version, found))
@@ -75,8 +76,14 @@ impl Server {
         for listen in by {
             match &found {
                 Some((version, record)) => self.listens.tell_stored(&mut self.wire, listen, (task, *version), record),
-                None => self.wire.env.unwatch_stored_task(task, listen),
+                None => self.listens.forget_stored(&mut self.wire.env, listen, task),
             }
+        }
+        // A task that waits for its client has no server that ends it in time.
+        if let Some((version, record)) = found
+            && record.is_over(unix)
+        {
+            self.end_late_task(RequestKey::new(0), record, version);
         }
     }
 }

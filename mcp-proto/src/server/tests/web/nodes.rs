@@ -20,6 +20,8 @@ struct Nodes {
     store: Memory,
     /// Requests to the store are not carried out, and have no reply.
     is_away: bool,
+    /// Requests to the store are carried out, and have no reply.
+    loses_replies: bool,
     /// The requests to the store since the last look, but for those about leases.
     asked: Vec<StoreRequest>,
     /// As whom requests are admitted.
@@ -45,7 +47,8 @@ impl Nodes {
         let sites: Vec<Site> = (1..=count).map(site).collect();
         let owns = vec![None; sites.len()];
         let store = Memory::new();
-        let mut nodes = Self { sites, owns, store, is_away: false, asked: Vec::new(), principal: None };
+        let mut nodes =
+            Self { sites, owns, store, is_away: false, loses_replies: false, asked: Vec::new(), principal: None };
         nodes.settle();
         nodes
     }
@@ -75,6 +78,9 @@ impl Nodes {
                             }
                             if !self.is_away {
                                 let reply = self.store.apply(now, request);
+                                if self.loses_replies {
+                                    continue;
+                                }
                                 site.bench.server.stored(site.bench.now, token, Ok(reply));
                             }
                         }

@@ -333,6 +333,142 @@ fn subscription_learns_of_tasks_of_other_servers() {
 }
 
 #[test]
+fn decision_on_resources_admits_to_no_task() {
+    let mut nodes = Nodes::with(2, |config| {
+        (config.admit, config.tasks, config.admit_watch) = (true, true, true);
+    });
+    nodes.principal = Some("ada");
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.principal = Some("bob");
+    let rest = format!(r#","notifications":{{"resourceSubscriptions":["file:///a"],"taskIds":["{id}"]}}"#);
+    let body = modern_with("9", "subscriptions/listen", TASKS, &rest);
+    for at in 0..2 {
+        let x = nodes.post(at, modern_headers("subscriptions/listen", ""), &body);
+        let (asked, incoming) = nodes.sites[at].handed();
+        let accepted = Object::new().with("notifications", incoming.params.object("notifications").unwrap());
+        nodes.sites[at].complete(asked, &RawJson::from(accepted).to_string());
+        nodes.settle();
+        let said = nodes.sites[at].said(x);
+        assert!(said.iter().any(|line| line.contains("acknowledged")), "{said:?}");
+        nodes.live(&[0, 1], 16);
+        assert_eq!(nodes.told(at, x), [""; 0], "server {at}");
+    }
+    nodes.finish(0, responder);
+}
+
+#[test]
+fn new_task_of_a_server_that_is_lost_is_refused() {
+    let mut nodes = Nodes::with_tasks(1);
+    nodes.is_away = true;
+    let x = nodes.post(
+        0,
+        modern_headers("tools/call", "build"),
+        &modern_with("1", "tools/call", TASKS, r#","name":"build""#),
+    );
+    let (responder, _) = nodes.sites[0].handed();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::IntoTask(TaskOptions::new())).unwrap();
+    nodes.settle();
+    // The lease ends before the store has the task.
+    nodes.sites[0].bench.server.lose_tasks();
+    nodes.settle();
+    let said = nodes.sites[0].said(x).pop().expect("a response");
+    assert_eq!(error(said.split_once(' ').unwrap().1).code, -32603);
+    drop(responder);
+}
+
+#[test]
+fn end_that_the_store_does_not_have_outlasts_a_shutdown_and_others() {
+    let mut nodes = Nodes::with(2, |config| {
+        config.tasks = true;
+        config.limits.server.max_tasks = 1;
+    });
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.is_away = true;
+    nodes.finish(0, responder);
+    // A new one gets no place.
+    nodes.post(0, modern_headers("tools/call", "build"), &modern_with("1", "tools/call", TASKS, r#","name":"build""#));
+    let (second, incoming) = nodes.sites[0].handed();
+    assert!(!incoming.may_be_task || incoming.task.is_none());
+    nodes.finish(0, second);
+    let now = nodes.sites[0].bench.now;
+    nodes.sites[0].bench.server.shutdown(now, 20 * SECOND);
+    nodes.settle();
+    assert!(!nodes.sites[0].bench.server.is_terminated(), "the end is not kept");
+    nodes.is_away = false;
+    nodes.live(&[0, 1], 5);
+    assert!(nodes.sites[0].bench.server.is_terminated());
+    assert_eq!(nodes.status(1, &id), "completed");
+}
+
+#[test]
+fn two_requests_for_a_result_do_not_take_the_task_from_each_other() {
+    let mut nodes = Nodes::with(3, |config| (config.admit, config.tasks) = (true, true));
+    nodes.principal = Some("ada");
+    let client = nodes.session(0, DECLARED);
+    nodes.post(0, streaming(&client), &legacy("1", "tools/call", r#"{"name":"build","task":{}}"#));
+    let (responder, _) = nodes.sites[0].handed();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::IntoTask(TaskOptions::new())).unwrap();
+    nodes.settle();
+    let listed = nodes.post(0, client.headers(), &legacy("2", "tasks/list", "{}"));
+    let said = nodes.sites[0].said(listed).pop().unwrap();
+    let tasks = result(said.split_once(' ').unwrap().1).array("tasks").unwrap();
+    let id: String = Object::read(&tasks[0]).unwrap().required("taskId").unwrap();
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let body = |id_of: u32| legacy(&id_of.to_string(), "tasks/result", &format!(r#"{{"taskId":"{id}"}}"#));
+    let first = nodes.post(1, streaming(&client), &body(3));
+    assert!(nodes.sites[1].said(first).iter().any(|line| line.contains("elicitation/create")));
+    nodes.asked();
+    let second = nodes.post(2, streaming(&client), &body(4));
+    let said = nodes.sites[2].said(second);
+    let question = said.iter().find(|line| line.contains("elicitation/create")).expect("it is asked there");
+    let crate::rpc::Message::Request(question) = message(event(question).1) else { panic!("{said:?}") };
+    nodes.live(&[0, 1, 2], 12);
+    assert!(nodes.asked().iter().filter(|request| matches!(request, StoreRequest::PutTask { .. })).count() < 4);
+    let accept = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#, question.id);
+    nodes.post(0, client.headers(), &accept);
+    let (responder, _) = nodes.sites[2].handed();
+    nodes.finish(2, responder);
+    nodes.live(&[0, 1, 2], 12);
+    for (at, x, answer) in [(1, first, r#""id":3"#), (2, second, r#""id":4"#)] {
+        let said = nodes.sites[at].said(x);
+        assert!(said.iter().any(|line| line.contains(answer)), "server {at}: {said:?}");
+    }
+}
+
+#[test]
+fn question_whose_reply_was_lost_keeps_its_answer() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.loses_replies = true;
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    // The store has the question, and its server does not know that.
+    nodes.loses_replies = false;
+    let answer = r#"{"q":{"action":"accept","content":{"it":"yes"}}}"#;
+    nodes.ask(0, "tasks/update", &format!(r#","taskId":"{id}","inputResponses":{answer}"#)).unwrap();
+    nodes.live(&[0, 1], 5);
+    let (responder, incoming) = nodes.sites[0].handed();
+    assert_eq!(incoming.inputs.len(), 1);
+    nodes.finish(0, responder);
+    assert_eq!(nodes.status(1, &id), "completed");
+}
+
+#[test]
+fn subscription_learns_that_a_question_was_not_answered_in_time() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new().ttl(60 * SECOND));
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let x = nodes.watch(1, &id);
+    assert_eq!(nodes.told(1, x), ["input_required"]);
+    nodes.live(&[0, 1], 80);
+    assert_eq!(nodes.told(1, x), ["the time of the task is over"]);
+}
+
+#[test]
 fn task_of_another_principal_is_not_watched() {
     let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
     nodes.principal = Some("ada");
