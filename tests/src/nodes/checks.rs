@@ -148,7 +148,16 @@ impl Checks<'_> {
             let said = self.echo(at, &borrowed(&session), "still")?;
             self.expect(said.text() == "still", || format!("her session: {} {}", said.status, said.message))?;
         }
-        Ok(())
+        let begun = Instant::now();
+        loop {
+            let own = self.modern(0, "ada", "tasks/get", &task, json!({"taskId": task}))?;
+            let result = &own.message["result"];
+            if result["status"] != "working" || begun.elapsed() > SOON {
+                let is_hers = result["result"]["content"][0]["text"] == "hers";
+                return self.expect(is_hers, || format!("her task: {}", own.message));
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn delete_ends_a_session_everywhere(&mut self) -> Result<(), String> {

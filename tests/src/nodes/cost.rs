@@ -170,7 +170,8 @@ fn read_head(stream: &mut TcpStream, request: &str) -> std::io::Result<String> {
             length => read.extend_from_slice(&buffer[..length]),
         }
     }
-    Ok(String::from_utf8_lossy(&read).into_owned())
+    let head = String::from_utf8_lossy(&read).into_owned();
+    if head.starts_with("HTTP/1.1 2") { Ok(head) } else { Err(std::io::Error::other(head)) }
 }
 
 /// A server is killed while a call runs there.

@@ -7,6 +7,11 @@ use crate::interop::setup::{Installed, copy, empty};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time in which a program ends: that of a call, and of another one.
+const ENDS: Duration = Duration::from_secs(120);
 
 /// What the clients of a program had.
 #[derive(Debug)]
@@ -83,6 +88,13 @@ impl Running {
     }
 
     fn end(mut self) -> Foreign {
+        // Its output fits into the pipe.
+        let begun = Instant::now();
+        while begun.elapsed() < ENDS && self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            thread::sleep(Duration::from_millis(50));
+        }
+        // It may have ended by itself.
+        let _ = self.child.kill();
         let stdout = self.child.stdout.take();
         let last = stdout.and_then(|stdout| BufReader::new(stdout).lines().map_while(Result::ok).last());
         let tally = last.as_deref().map_or_else(

@@ -29,6 +29,8 @@ use tasks::Tasks;
 
 /// The interval of the kills.
 const KILLS: Duration = Duration::from_secs(15);
+/// The longest that a run takes, if tasks end late.
+const LONGEST: Duration = Duration::from_secs(400);
 /// The number of our clients.
 const CLIENTS: usize = 80;
 /// The time after which a lost node is noticed, and what has run there is settled.
@@ -89,7 +91,10 @@ pub fn run(shape: Option<Shape>, length: Duration, seed: u64) -> Result<Report, 
     let (mut kills, mut rollbacks, mut failovers) = (0, 0, 0);
     let tasks = Tasks::start(ground.url())?;
     let begun = Instant::now();
-    while begun.elapsed() < length {
+    let is_due = |rollbacks: u32, failovers: u32| {
+        shape.is_some() && rollbacks == 0 || shape == Some(Shape::Sentinel) && failovers == 0
+    };
+    while begun.elapsed() < length || begun.elapsed() < LONGEST && is_due(rollbacks, failovers) {
         thread::sleep(KILLS.min(length));
         if ground.can_kill() {
             ground.kill(rng.below(ground::SERVERS as u64) as usize)?;
@@ -128,6 +133,18 @@ impl Report {
             faults.extend(tally.faults.iter().map(|fault| format!("{name}: {fault}")));
             if tally.alive != *count {
                 faults.push(format!("{name}: {} of {count} clients are answered at the end", tally.alive));
+            }
+        }
+        if self.shape.is_some() && self.rollbacks == 0 || self.shape == Some(Shape::Sentinel) && self.failovers == 0 {
+            faults.push("the store has not failed".to_owned());
+        }
+        if self.ours.answered * 10 < self.ours.begun * 9 {
+            faults.push("fewer than nine of ten calls are answered".to_owned());
+        }
+        let tallies = self.foreign.iter().map(|foreign| (foreign.name.as_str(), &foreign.tally));
+        for (name, tally) in [("ours", &self.ours)].into_iter().chain(tallies) {
+            if self.kills == 0 && !tally.failed.is_empty() {
+                faults.push(format!("{name}: calls fail although nothing does: {:?}", tally.failed));
             }
         }
         let (ended, all) = self.tasks;

@@ -157,7 +157,7 @@ impl Servers {
                 "port {port}
 bind 127.0.0.1
 sentinel monitor {NAME} 127.0.0.1 {primary} 2
-sentinel down-after-milliseconds {NAME} 5000
+sentinel down-after-milliseconds {NAME} 8000
 sentinel failover-timeout {NAME} 10000
 "
             );

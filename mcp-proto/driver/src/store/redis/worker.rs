@@ -6,8 +6,7 @@ use super::commands::{
     Keys, Plain, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
     texts,
 };
-use super::link::{Link, Servers, is_demoted};
-use super::scripts::Script as Name;
+use super::link::{Command, Link, Role, Scripts, Servers, Step, is_demoted};
 use crate::store::StorePort;
 use crate::sync::{Mutex, lock};
 use alloc::borrow::ToOwned;
@@ -21,7 +20,7 @@ use mcp_proto::exchange::Closed;
 use mcp_proto::server::store::{
     NodeItem, NodeTag, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
 };
-use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Script, Value, cmd};
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value, cmd};
 use std::io;
 use std::thread;
 
@@ -38,7 +37,7 @@ const COUNT: usize = 100;
 pub(super) struct Worker {
     servers: Servers,
     keys: Keys,
-    scripts: Vec<Script>,
+    scripts: Scripts,
     port: StorePort,
     /// What was read. `None` before the node has joined.
     place: Mutex<Option<Place>>,
@@ -66,10 +65,9 @@ struct Place {
 
 impl Worker {
     pub(super) fn start(servers: Servers, prefix: String, port: StorePort) -> io::Result<()> {
-        let scripts = Name::ALL.iter().map(|script| Script::new(script.text())).collect();
         let reads: &[Reads] = if servers.is_cluster() { &[Reads::News, Reads::Items] } else { &[Reads::All] };
         let (place, lost) = (Mutex::new(None), AtomicU64::new(0));
-        let worker = Arc::new(Self { servers, keys: Keys { prefix }, scripts, port, place, lost });
+        let worker = Arc::new(Self { servers, keys: Keys { prefix }, scripts: Scripts::new(), port, place, lost });
         for reads in reads {
             let reading = Arc::clone(&worker);
             thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read(*reads))?;
@@ -82,17 +80,17 @@ impl Worker {
         let mut link = None;
         while let Some(requests) = self.port.take(Duration::MAX) {
             let results = self.connected(&mut link).and_then(|link| self.carry_out(link, &requests));
-            match results {
-                Ok(results) => {
-                    for ((token, _), result) in requests.iter().zip(results) {
-                        self.port.reply(*token, result);
-                    }
-                }
-                Err(why) => {
-                    link = None;
-                    self.lost.fetch_add(1, Ordering::Relaxed);
-                    requests.iter().for_each(|(token, _)| self.port.reply(*token, Err(store_error(&why))));
-                }
+            let results = match results {
+                Ok(results) => results,
+                Err(why) => requests.iter().map(|_| Err(store_error(&why))).collect(),
+            };
+            // The store may be elsewhere now, or a part of it.
+            if results.iter().any(|result| matches!(result, Err(StoreError::Timeout | StoreError::Unreachable(_)))) {
+                link = None;
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+            for ((token, _), result) in requests.iter().zip(results) {
+                self.port.reply(*token, result);
             }
         }
     }
@@ -100,19 +98,11 @@ impl Worker {
     fn connected<'a>(&self, link: &'a mut Option<Link>) -> RedisResult<&'a mut Link> {
         Ok(match link {
             Some(open) => open,
-            None => {
-                let mut open = self.servers.connect(REPLY)?;
-                self.load_scripts(&mut open)?;
-                link.insert(open)
-            }
+            None => link.insert(self.servers.connect(REPLY)?),
         })
     }
 
-    fn load_scripts(&self, link: &mut Link) -> RedisResult<()> {
-        self.scripts.iter().try_for_each(|script| script.load(link.open()).map(drop))
-    }
-
-    /// Carries out requests, in order. An error concerns all of them.
+    /// Carries out requests, in order. An error of the connection concerns all of them.
     fn carry_out(
         &self,
         link: &mut Link,
@@ -132,81 +122,48 @@ impl Worker {
             }
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
-        let commands = || {
-            let mut commands = Vec::new();
-            for ((_, request), call) in requests.iter().zip(&calls) {
-                let (before, after) = self.keys.around(request);
-                before.iter().for_each(|plain| self.add_plain(&mut commands, plain));
-                commands.extend(call.as_ref().map(|call| (self.command(call), true)));
-                after.iter().for_each(|plain| self.add_plain(&mut commands, plain));
-            }
-            commands
-        };
-        let mut returned = wanted(link, commands())?;
-        let has_code =
-            |code: &str| returned.iter().any(|returned| matches!(returned, Err(why) if why.code() == Some(code)));
-        if has_code("NOSCRIPT") {
-            // All of them once more, so that their order stays: each may run twice.
-            self.load_scripts(link)?;
-            returned = wanted(link, commands())?;
+        let around: Vec<_> = requests.iter().map(|(_, request)| self.keys.around(request)).collect();
+        let mut steps = Vec::new();
+        for ((before, after), call) in around.iter().zip(&calls) {
+            before.iter().for_each(|plain| add_plain(&mut steps, plain, Role::Before));
+            steps.extend(call.as_ref().map(|call| Step { command: Command::Script(call), role: Role::Result }));
+            after.iter().for_each(|plain| add_plain(&mut steps, plain, Role::After));
         }
-        if let Some(Err(why)) = returned.iter().find(|returned| matches!(returned, Err(why) if is_demoted(why))) {
-            return Err(why.clone());
-        }
-        let mut returned = returned.into_iter();
+        let mut returned = link.run(&steps, &self.scripts)?.into_iter();
         let mut results = Vec::with_capacity(requests.len());
-        for ((_, request), call) in requests.iter().zip(calls) {
-            let value = call.and_then(|_| returned.next());
+        for ((_, request), call) in requests.iter().zip(&calls) {
+            let value = call.as_ref().and_then(|_| returned.next());
             results.push(match (request, value) {
                 (StoreRequest::ListTasks { principal, after, count }, _) => {
-                    self.list_tasks(link, *principal, *after, *count).map(Ok)?
+                    self.list_tasks(link, *principal, *after, *count).map_err(|why| store_error(&why))
                 }
                 (_, None) => Err(StoreError::Refused("this version has nothing for the request".to_owned())),
                 (_, Some(Err(why))) => Err(store_error(&why)),
-                (StoreRequest::Orphans { .. }, Some(Ok(lost))) => match parts(lost).and_then(texts) {
-                    Ok(lost) => self.orphans(link, lost).map(Ok)?,
-                    Err(why) => Err(why),
-                },
+                (StoreRequest::Orphans { .. }, Some(Ok(lost))) => {
+                    let lost = parts(lost).and_then(texts);
+                    lost.and_then(|lost| self.orphans(link, lost).map_err(|why| store_error(&why)))
+                }
                 (_, Some(Ok(value))) => parts(value).and_then(|value| reply(request, value, warning.take())),
             });
         }
         Ok(results)
     }
 
-    fn command(&self, call: &ScriptCall) -> Cmd {
-        let mut command = cmd("EVALSHA");
-        command.arg(self.script(call.script).get_hash()).arg(call.keys.len()).arg(&call.keys);
-        for arg in &call.args {
-            command.arg(arg);
-        }
-        command
-    }
-
-    /// Adds a command whose reply does not matter.
-    fn add_plain(&self, commands: &mut Vec<(Cmd, bool)>, plain: &Plain) {
-        let mut add = |command: Cmd| commands.push((command, false));
-        match plain {
-            Plain::Script(call) => add(self.command(call)),
-            Plain::AddToSet { key, member } => add(cmd("SADD").arg(key).arg(member).clone()),
-            Plain::AddToList { key, score, member, ttl } => {
-                let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-                add(cmd("ZADD").arg(key).arg(*score).arg(member).clone());
-                // The first sets a time where there is none, the second extends it.
-                add(cmd("PEXPIRE").arg(key).arg(ttl).arg("NX").clone());
-                add(cmd("PEXPIRE").arg(key).arg(ttl).arg("GT").clone());
-            }
-        }
-    }
-
-    /// Reads tasks. What is none any more is `None`.
-    fn read_tasks(&self, link: &mut Link, tasks: &[String]) -> RedisResult<Vec<Option<StoreReply>>> {
-        let commands = tasks.iter().map(|task| (self.command(&self.keys.get_task(task)), true)).collect();
-        let returned = wanted(link, commands)?;
-        let read = |value: RedisResult<Value>| match parts(value.ok()?).ok()? {
-            Returned::List(kept) => task(kept).ok(),
-            Returned::Number(_) | Returned::Text(_) => None,
+    /// Reads tasks. What is none any more is `None`. What cannot be read is an error of its own.
+    fn read_tasks(
+        &self,
+        link: &mut Link,
+        tasks: &[String],
+    ) -> RedisResult<Vec<Result<Option<StoreReply>, StoreError>>> {
+        let calls: Vec<ScriptCall> = tasks.iter().map(|task| self.keys.get_task(task)).collect();
+        let steps: Vec<Step<'_>> =
+            calls.iter().map(|call| Step { command: Command::Script(call), role: Role::Result }).collect();
+        let read = |value: RedisResult<Value>| match parts(value.map_err(|why| store_error(&why))?)? {
+            Returned::List(kept) => task(kept).map(Some),
+            Returned::Number(0) => Ok(None),
+            Returned::Number(_) | Returned::Text(_) => Err(StoreError::Corrupt("it is no task".to_owned())),
         };
-        Ok(returned.into_iter().map(read).collect())
+        Ok(link.run(&steps, &self.scripts)?.into_iter().map(read).collect())
     }
 
     fn list_tasks(
@@ -231,8 +188,10 @@ impl Worker {
             let tasks: Vec<String> = places.iter().map(|(_, task)| task.clone()).collect();
             for (task, reply) in tasks.iter().zip(self.read_tasks(link, &tasks)?) {
                 match reply {
-                    Some(StoreReply::Task { record, .. }) => records.push(record),
-                    _ => cmd("ZREM").arg(&key).arg(task).exec(link.open())?,
+                    Ok(Some(StoreReply::Task { record, .. })) => records.push(record),
+                    Ok(_) => cmd("ZREM").arg(&key).arg(task).exec(link.open())?,
+                    // It may be there still.
+                    Err(why) => return Err(unknown(&why.to_string())),
                 }
             }
             match places.into_iter().next_back().filter(|_| is_full) {
@@ -256,11 +215,13 @@ impl Worker {
             }
             for (task, reply) in owned.iter().zip(self.read_tasks(link, &owned)?) {
                 match reply {
-                    Some(StoreReply::Task { owner: Some(owner), .. }) if owner.to_string() == node => {
+                    Ok(Some(StoreReply::Task { owner: Some(owner), .. })) if owner.to_string() == node => {
                         orphans.extend(TaskDigest::parse(task));
                     }
                     // Another node has it, or none.
-                    _ => cmd("SREM").arg(&key).arg(task).exec(link.open())?,
+                    Ok(_) => cmd("SREM").arg(&key).arg(task).exec(link.open())?,
+                    // A later sweep finds it.
+                    Err(_) => {}
                 }
             }
             if orphans.len() >= COUNT {
@@ -269,11 +230,6 @@ impl Worker {
         }
         orphans.truncate(COUNT);
         Ok(StoreReply::Orphans(orphans))
-    }
-
-    fn script(&self, name: Name) -> &Script {
-        let at = Name::ALL.iter().position(|script| *script == name).unwrap_or_default();
-        &self.scripts[at]
     }
 
     /// Returns the number of the newest news.
@@ -300,7 +256,10 @@ impl Worker {
                 Some((open, since)) if *since == lost => self.next(open, &place, reads),
                 _ => self.servers.connect(BLOCK + REPLY).and_then(|open| {
                     let (open, _) = link.insert((open, lost));
-                    self.next(open, &place, reads)
+                    if reads != Reads::Items {
+                        self.look_back(open, &place)?;
+                    }
+                    Ok(Default::default())
                 }),
             };
             match read {
@@ -312,6 +271,18 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// A store that has gone back in time has fewer news than were read: those that it says next are
+    /// not the next ones.
+    fn look_back(&self, link: &mut Link, place: &Place) -> RedisResult<()> {
+        let last = self.last_news(link)?;
+        let mut known = lock(&self.place);
+        if let Some(known) = known.as_mut().filter(|known| *known == place && last < known.news) {
+            known.news = last;
+            self.port.deliver(NodeItem::Missed);
+        }
+        Ok(())
     }
 
     /// Waits for news and items after a place.
@@ -365,11 +336,20 @@ impl Worker {
     }
 }
 
-/// Carries out commands, and returns the results of those whose results matter.
-fn wanted(link: &mut Link, commands: Vec<(Cmd, bool)>) -> RedisResult<Vec<RedisResult<Value>>> {
-    let (commands, is_wanted): (Vec<Cmd>, Vec<bool>) = commands.into_iter().unzip();
-    let results = link.query_all(commands)?;
-    Ok(results.into_iter().zip(is_wanted).filter(|(_, is_wanted)| *is_wanted).map(|(result, _)| result).collect())
+/// Adds the commands beside the script of a request.
+fn add_plain<'a>(steps: &mut Vec<Step<'a>>, plain: &'a Plain, role: Role) {
+    let mut add = |command: &mut Cmd| steps.push(Step { command: Command::Plain(command.clone()), role });
+    match plain {
+        Plain::Script(call) => steps.push(Step { command: Command::Script(call), role }),
+        Plain::AddToSet { key, member } => add(cmd("SADD").arg(key).arg(member)),
+        Plain::AddToList { key, score, member, ttl } => {
+            let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            add(cmd("ZADD").arg(key).arg(*score).arg(member));
+            // The first sets a time where there is none, the second extends it.
+            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("NX"));
+            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("GT"));
+        }
+    }
 }
 
 /// Returns what a script has returned.
