@@ -36,7 +36,7 @@ impl Server {
     }
 
     /// The server of a task is lost: its handler runs again here, or it fails.
-    fn settle_lost(&mut self, key: RequestKey, record: TaskRecord, version: u64) {
+    pub(super) fn settle_lost(&mut self, key: RequestKey, record: TaskRecord, version: u64) {
         self.wire.env.diagnose(DiagnosticKind::NodeLost, "a task of it");
         if record.reruns {
             return self.change_task(key, record, version, TaskChange::Adopt, None);
