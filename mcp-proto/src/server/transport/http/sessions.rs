@@ -196,9 +196,10 @@ impl Server {
     /// Ends idle sessions, and sets the next sweep.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
-        self.wire.http.touch_open(&mut self.wire.env);
+        let has_more = self.wire.http.touch_open(&mut self.wire.env);
         if !self.wire.http.sessions.is_empty() {
-            let next = self.wire.env.again(self.wire.env.sweep_interval());
+            let interval = self.wire.env.sweep_interval();
+            let next = self.wire.env.again(if has_more { interval.min(SWEEPS_APART) } else { interval });
             self.wire.env.timers.set(ServerTimer::Sweep, Some(next));
         }
     }

@@ -41,6 +41,9 @@ const LOADS: usize = 64;
 /// A session is touched once in this part of the time after which it ends.
 const TOUCHES: u32 = 30;
 
+/// The number of sessions that a sweep touches at once. The next ones follow after a second.
+const PART: usize = 150;
+
 /// What a store has of a session, as this server knows it.
 #[derive(Debug)]
 pub(in crate::server) struct SharedSession {
@@ -120,27 +123,40 @@ impl HttpState {
         }
     }
 
-    /// The streams of these sessions are open: the store keeps them for longer.
-    pub(super) fn touch_open(&mut self, env: &mut ServerEnv) {
+    /// The streams of sessions are open: the store keeps them for longer. Returns whether some are
+    /// left, to be touched soon: the store gets them in parts.
+    pub(super) fn touch_open(&mut self, env: &mut ServerEnv) -> bool {
+        let due = env.config.limits.server.session_idle / TOUCHES;
         let is_open = |session: &SessionEntry| {
             session.streams.iter().any(|stream| self.streams.get(stream).is_some_and(ResponseStream::is_active))
         };
-        let open = self.sessions.iter().filter(|(_, session)| session.shared.is_some() && is_open(session));
-        let open: Vec<SessionKey> = open.map(|(key, _)| *key).collect();
-        open.into_iter().for_each(|key| self.touch_shared(env, key, false));
+        let is_due = |session: &SessionEntry| {
+            let touched = session.shared.as_ref().map(|shared| shared.touched);
+            touched.is_some_and(|touched| touched.is_none_or(|at| env.now - at >= due)) && is_open(session)
+        };
+        let keys = self.sessions.iter().filter(|(_, session)| is_due(session)).map(|(key, _)| *key);
+        let keys: Vec<SessionKey> = keys.take(PART + 1).collect();
+        let has_more = keys.len() > PART;
+        let is_refused = keys.into_iter().take(PART).any(|key| !self.touch_shared(env, key, false));
+        has_more || is_refused
     }
 
     /// A client uses its session: the store keeps it for longer. `is_first`: nothing has used it
-    /// since it was opened.
-    pub(super) fn touch_shared(&mut self, env: &mut ServerEnv, key: SessionKey, is_first: bool) {
+    /// since it was opened. Returns false if the store has no room for that.
+    pub(super) fn touch_shared(&mut self, env: &mut ServerEnv, key: SessionKey, is_first: bool) -> bool {
         let ttl = env.config.limits.server.session_idle;
-        let Some(session) = self.sessions.get_mut(&key) else { return };
-        let Some(shared) = &mut session.shared else { return };
+        let Some(session) = self.sessions.get_mut(&key) else { return true };
+        let Some(shared) = &mut session.shared else { return true };
         let is_due = |touched: Instant| env.now - touched >= ttl / TOUCHES;
-        if is_first || shared.touched.is_none_or(is_due) {
-            shared.touched = Some(env.now);
-            env.ask_store(StoreRequest::Touch { session: SessionDigest(session.digest), ttl }, Then::Touch(key));
+        if !is_first && !shared.touched.is_none_or(is_due) {
+            return true;
         }
+        let touch = StoreRequest::Touch { session: SessionDigest(session.digest), ttl };
+        let is_asked = env.ask_store(touch, Then::Touch(key));
+        if is_asked {
+            shared.touched = Some(env.now);
+        }
+        is_asked
     }
 }
 

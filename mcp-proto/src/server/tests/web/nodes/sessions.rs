@@ -251,6 +251,27 @@ fn session_ends_when_no_server_is_asked_for_it() {
 }
 
 #[test]
+fn more_open_streams_than_requests_to_the_store_keep_their_sessions() {
+    const SESSIONS: usize = 200;
+    let mut nodes = Nodes::with(1, |config| {
+        config.limits.server.session_idle = Duration::from_secs(600);
+        config.limits.server.max_store_requests = 16;
+    });
+    for _ in 0..SESSIONS {
+        let client = nodes.session(0, "{}");
+        nodes.bare(0, "GET", client.headers().with("Accept", "text/event-stream"));
+    }
+    nodes.asked();
+    let mut most = 0;
+    for _ in 0..1500 {
+        nodes.pass(SECOND);
+        most = most.max(nodes.asked().len());
+    }
+    assert_eq!(nodes.store.sessions(nodes.now()), SESSIONS);
+    assert!(most <= 160, "{most} requests at once");
+}
+
+#[test]
 fn record_that_cannot_be_read_is_an_unknown_session() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, "{}");
