@@ -328,8 +328,8 @@ pub struct ServerLimits {
     /// Maximum time for the reply of a store. Then the request counts as failed; what must reach
     /// the store is sent again, until it is done. Default 2 s.
     pub store_timeout: Duration,
-    /// The time for which a server uses its copy of a session that the nodes of a store share, until
-    /// it loads the session again. Default 30 s.
+    /// The time for which a server uses its copy of a session that the nodes of a store share,
+    /// until it loads the session again. Default 30 s.
     pub session_cache: Duration,
     /// The time after its last renewal for which a node is a member of its store, in the time of
     /// the store. Default 15 s.

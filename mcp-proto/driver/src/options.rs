@@ -155,8 +155,8 @@ impl ServerOptions {
 
     /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
     /// sessions, and events that are kept for resumption ([`ServerConfig::report_kept`]), in the
-    /// order in which they are sent. Without a callback all of them are dropped. There is no event for the
-    /// end of the server: `stop` and `wait` return then.
+    /// order in which they are sent. Without a callback all of them are dropped. There is no event
+    /// for the end of the server: `stop` and `wait` return then.
     ///
     /// The adapter documents where it runs, and what it may do. A panic in it is caught.
     /// [`Event::Lost`] counts notifications and diagnostics beyond

@@ -63,7 +63,8 @@ pub struct TaskOptions {
     /// [`task_poll`](crate::limits::ServerLimits::task_poll).
     pub poll: Option<Duration>,
     /// Whether its handler runs again from the beginning at another server of a
-    /// [store](crate::server::store), if its own is lost. Otherwise the task fails then. Default no.
+    /// [store](crate::server::store), if its own is lost. Otherwise the task fails then. Default
+    /// no.
     pub reruns: bool,
 }
 

@@ -138,8 +138,8 @@ pub struct ServerConfig {
     /// stream, which the client can resume. A request that is answered sooner gets plain JSON. Some
     /// clients limit an event to 1 MiB, and JSON not at all. Default 500 ms.
     pub stream_after: Duration,
-    /// Whether the engine emits [`Event::Kept`](super::Event::Kept) for every event that is kept for
-    /// resumption. Default no.
+    /// Whether the engine emits [`Event::Kept`](super::Event::Kept) for every event that is kept
+    /// for resumption. Default no.
     pub report_kept: bool,
     /// What a [store](super::store) serves that this server shares with others. The engine then
     /// emits [`Event::Store`](super::Event::Store). It has effect only with

@@ -76,12 +76,13 @@ pub enum Event {
     /// An HTTP session has ended: no request of it follows. Not emitted when the server terminates.
     SessionEnded(SessionKey, SessionEnd),
     /// An event of a stream is kept for resumption. Emitted before the event is sent, in the order
-    /// of the stream, and only with [`ServerConfig::report_kept`](super::ServerConfig::report_kept).
+    /// of the stream, and only with
+    /// [`ServerConfig::report_kept`](super::ServerConfig::report_kept).
     Kept(KeptEvent),
     /// The driver carries this out at the store, and returns the result with
     /// [`Server::stored`](super::ServerCommands::stored). Not emitted without
-    /// [`ServerConfig::store`](super::ServerConfig::store). The engine waits for no reply to what it
-    /// emits when the server terminates.
+    /// [`ServerConfig::store`](super::ServerConfig::store). The engine waits for no reply to what
+    /// it emits when the server terminates.
     Store(StoreToken, StoreRequest),
     /// A client violated the protocol, or the engine dropped a message of a client.
     Diagnostic(Diagnostic),

@@ -115,8 +115,8 @@ impl Listens {
         self.table.clear();
     }
 
-    /// Notifies the clients of a change. Returns false, and does nothing, unless the server declares
-    /// that it does.
+    /// Notifies the clients of a change. Returns false, and does nothing, unless the server
+    /// declares that it does.
     pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) -> bool {
         let declared = &wire.env.config.capabilities;
         let (list, is_declared) = match change {

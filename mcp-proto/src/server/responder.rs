@@ -53,9 +53,9 @@ impl ResponderData {
         Self { config, keys, nonce_key, task_key, result_meta }
     }
 
-    /// Returns the id of a web page that a request needs, by its first round. It cannot be predicted
-    /// without the key of the ids. It belongs to this principal: a request of another one never has
-    /// it.
+    /// Returns the id of a web page that a request needs, by its first round. It cannot be
+    /// predicted without the key of the ids. It belongs to this principal: a request of another one
+    /// never has it.
     pub(super) fn elicitation_id(&self, origin: Origin, principal: Option<&Principal>, name: &str) -> String {
         let principal = principal.map(|principal| principal.0.as_bytes());
         let mut mac = HMAC::new(self.keys.naming_pages(origin.age));

@@ -35,7 +35,7 @@ fn wait(cx: &Cx, asked: &Asked) {
             return;
         }
         thread::sleep(Duration::from_millis(asked.millis) / steps);
-        // Nobody may want it.
+        // The client may not want it.
         let _ = cx.progress(Progress::new(f64::from(step)));
     }
 }

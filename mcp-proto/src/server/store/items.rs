@@ -21,8 +21,8 @@ pub enum NodeItem {
         /// What it says.
         news: News,
     },
-    /// The client of a session has answered a question of this node at another one. The message is a
-    /// response of JSON-RPC.
+    /// The client of a session has answered a question of this node at another one. The message is
+    /// a response of JSON-RPC.
     Answer {
         /// The session.
         session: SessionDigest,

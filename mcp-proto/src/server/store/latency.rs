@@ -13,7 +13,7 @@ const CLASSES: u32 = 4;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Latency {
-    /// How many replies took so long, by class.
+    /// The number of replies of each class of times.
     counts: Vec<u32>,
     total: u32,
 }
@@ -33,7 +33,7 @@ impl Latency {
         }
     }
 
-    /// Returns a time within which so many of a hundred replies came. Zero without a reply.
+    /// Returns a time within which this part of a hundred replies came. Zero without a reply.
     pub(super) fn percentile(&self, percent: u32) -> Duration {
         let wanted = (self.total * percent).div_ceil(100);
         let mut sum = 0;

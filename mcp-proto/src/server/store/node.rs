@@ -256,7 +256,8 @@ impl ServerEnv {
         self.join_as(Incarnation(random));
     }
 
-    /// Joins again as another node with the same tag, so that answers to what it has asked reach it.
+    /// Joins again as another node with the same tag, so that answers to what it has asked reach
+    /// it.
     pub(in crate::server) fn rejoin_store(&mut self) {
         let Some(node) = &mut self.node else { return };
         let before = node.own;

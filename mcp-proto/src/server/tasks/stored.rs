@@ -8,8 +8,8 @@
 //!                        owner: here           no owner            owner: where it came
 //! ```
 //!
-//! A request about a task waits until the store has replied. Whoever finds a task whose server is
-//! lost ends it, or runs its handler again if that may be.
+//! A request about a task waits until the store has replied. A server that finds a task of a lost
+//! one ends it, or runs its handler again if that may be.
 
 mod adopted;
 mod lost;
@@ -110,8 +110,8 @@ impl ServerEnv {
         !task.has_ended() || task.stored.has_end || self.node.is_none() || !self.config.shares_tasks()
     }
 
-    /// Returns whether the store does not have something that a client waits for: a new task, or the
-    /// end of one.
+    /// Returns whether the store does not have something that a client waits for: a new task, or
+    /// the end of one.
     pub(in crate::server) fn has_unkept_tasks(&self) -> bool {
         let is_unkept = |task: &TaskEntry| !self.shows_task(task);
         !self.tasks.created.is_empty() || self.tasks.iter().any(|(_, task)| is_unkept(task))
@@ -325,8 +325,8 @@ impl Requests {
         waiting
     }
 
-    /// Another server carries the questions of a task now: the requests that have waited for it here
-    /// wait for its end only. Otherwise both servers would take it from each other for ever.
+    /// Another server carries the questions of a task now: the requests that have waited for it
+    /// here wait for its end only. Otherwise both servers would take it from each other for ever.
     fn displace_waiting(&mut self, key: TaskKey) -> Vec<RequestKey> {
         let waiting = self.take_waiting(key);
         for request in &waiting {

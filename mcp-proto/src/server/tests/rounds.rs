@@ -518,7 +518,8 @@ fn request_goes_on_under_the_key_it_began_with() {
         if !good {
             continue;
         }
-        // The next round is sealed under the same key, so a server that knows only that one serves it.
+        // The next round is sealed under the same key, so a server that knows only that one serves
+        // it.
         assert_eq!(incoming.elicitation_id("pay"), page, "row {nth}");
         bench.answer(responder, ask("r"));
         let state = state_of(&bench.heard(A)[0]);

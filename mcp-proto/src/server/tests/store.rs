@@ -317,7 +317,7 @@ fn node_whose_lease_lapsed_joins_as_another() {
 }
 
 #[test]
-fn lease_is_renewed_in_time_and_under_one_number_until_confirmed() {
+fn lease_is_renewed_in_time_under_one_number_until_confirmed() {
     let mut nodes = Nodes::new(1, |_| {});
     let beats = |nodes: &mut Nodes| {
         let asked = core::mem::take(&mut nodes.nodes[0].asked).into_iter();

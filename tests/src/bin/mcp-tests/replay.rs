@@ -2,12 +2,12 @@
 //! scenario of a simulation, and prints everything that happens. `replay --shrink FILE` reduces a
 //! failing scenario.
 //!
-//! `replay [--web | --both | --secured | --sse | --web-socket | --login | --nodes] (--steps N | --runs N)
-//! [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for the seeds
-//! from S (1) on, or from a random one, which is printed. It runs all of them, writes those that
-//! violate a property to the folder (`target/sim-failures`), counts them by kind, and reduces one
-//! of each kind. It fails if there are any. With `--steps` it also fails if a kind of fault, or a
-//! pair of state and input, occurred too seldom.
+//! `replay [--web | --both | --secured | --sse | --web-socket | --login | --nodes] (--steps N |
+//! --runs N) [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for
+//! the seeds from S (1) on, or from a random one, which is printed. It runs all of them, writes
+//! those that violate a property to the folder (`target/sim-failures`), counts them by kind, and
+//! reduces one of each kind. It fails if there are any. With `--steps` it also fails if a kind of
+//! fault, or a pair of state and input, occurred too seldom.
 //!
 //! `replay --digest FOLDER` applies the recorded inputs of many simulations to engines, and
 //! compares hashes of their outputs with those in `digests.txt`: see `mcp_tests::sim::digest`. With

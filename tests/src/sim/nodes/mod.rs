@@ -1,5 +1,5 @@
-//! Servers that share a store, and the clients of all of them. A load balancer sends each request to
-//! any server. The store is that in memory; what is between it and the servers loses, delays and
+//! Servers that share a store, and the clients of all of them. A load balancer sends each request
+//! to any server. The store is that in memory; what is between it and the servers loses, delays and
 //! doubles replies, the store forgets, servers are killed or sleep, and their clocks run apart.
 
 mod application;

@@ -354,7 +354,7 @@ impl World {
                 }
                 Output::Event(Event::Request(responder, incoming)) => self.request(at, responder, incoming),
                 Output::Event(Event::Cancelled(key)) => {
-                    // Some handlers hear it, and some answer nobody.
+                    // Some handlers hear it, and some answer nevertheless.
                     if self.rng.per_mille(500) {
                         self.nodes[at].handlers.remove(&key);
                     }

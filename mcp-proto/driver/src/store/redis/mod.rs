@@ -72,9 +72,9 @@ impl Redis {
         self
     }
 
-    /// Connects to a cluster: the URL of [`new`](Self::new) and these are some of its servers, which
-    /// name the others. A server of ours has three connections then. The clocks of the cluster must
-    /// not be more than two seconds apart.
+    /// Connects to a cluster: the URL of [`new`](Self::new) and these are some of its servers,
+    /// which name the others. A server of ours has three connections then. The clocks of the
+    /// cluster must not be more than two seconds apart.
     pub fn cluster<U: Into<String>>(mut self, others: impl IntoIterator<Item = U>) -> Self {
         self.place = ServerPlace::Cluster(others.into_iter().map(U::into).collect());
         self

@@ -1,5 +1,5 @@
-//! The scripts. Each uses keys of one hash tag, so that it runs on a cluster, and does the same when
-//! it runs twice. `ARGV[1]` of some says what to do.
+//! The scripts. Each uses keys of one hash tag, so that it runs on a cluster, and does the same
+//! when it runs twice. `ARGV[1]` of some says what to do.
 
 /// A script, by what it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +80,8 @@ return 1
 ";
 
 /// KEYS: node, inbox. ARGV: item, maximum number of items, maximum of their bytes. Returns 1, 0
-/// without the node, 2 if its inbox is full. The field of each entry is the sum of the bytes so far.
+/// without the node, 2 if its inbox is full. The field of each entry is the sum of the bytes so
+/// far.
 const SEND: &str = "
 local ttl = redis.call('PTTL', KEYS[1])
 if ttl < 0 then return 0 end
@@ -95,9 +96,9 @@ redis.call('PEXPIRE', KEYS[2], ttl)
 return 1
 ";
 
-/// KEYS: session, the beginning of the keys of its events. ARGV: what, then for `open` the record and
-/// the time, for `load` and `touch` the time, for `change` the version and the record. Returns 1,
-/// {version, record, when it was opened}, or 0 without it.
+/// KEYS: session, the beginning of the keys of its events. ARGV: what, then for `open` the record
+/// and the time, for `load` and `touch` the time, for `change` the version and the record. Returns
+/// 1, {version, record, when it was opened}, or 0 without it.
 const SESSION: &str = "
 local kept, events, time = redis.call('HMGET', KEYS[1], 'v', 'r', 'o'), {}, redis.call('TIME')
 local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
@@ -133,11 +134,11 @@ for _, key in ipairs(events) do redis.call('PEXPIRE', key, ARGV[2], 'GT') end
 return ARGV[1] == 'load' and kept or 1
 ";
 
-/// KEYS: session, the beginning of the keys of its cancelled requests. ARGV: stream, incarnation, the
-/// epoch that ends or an empty text, then each request and its id. Returns 0 without the session, 1
-/// if the stream is over, {incarnation, epoch} of another node, or more. A stream is the field `c:`
-/// with its number: incarnation, epoch, last number, last number that was sent, and when it is
-/// dropped, or 0. `q:` has its requests without an answer, and `r:` the stream of each.
+/// KEYS: session, the beginning of the keys of its cancelled requests. ARGV: stream, incarnation,
+/// the epoch that ends or an empty text, then each request and its id. Returns 0 without the
+/// session, 1 if the stream is over, {incarnation, epoch} of another node, or more. A stream is the
+/// field `c:` with its number: incarnation, epoch, last number, last number that was sent, and when
+/// it is dropped, or 0. `q:` has its requests without an answer, and `r:` the stream of each.
 const CLAIM: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local field, queue, gone = 'c:' .. ARGV[1], 'q:' .. ARGV[1], {}
@@ -246,9 +247,9 @@ return 1
 
 /// KEYS: nodes, sweeper. ARGV: `until`, incarnation and the rest of its lease; or `sweep`,
 /// incarnation and time. The second returns nodes whose leases have ended, unless another node has
-/// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or `revoked`
-/// and when a session was opened. The second returns 1, or 0 if the session was opened since. The
-/// clocks of a cluster may be two seconds apart.
+/// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or
+/// `revoked` and when a session was opened. The second returns 1, or 0 if the session was opened
+/// since. The clocks of a cluster may be two seconds apart.
 const TIMES: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

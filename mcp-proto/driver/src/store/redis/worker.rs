@@ -273,8 +273,8 @@ impl Worker {
         }
     }
 
-    /// A store that has gone back in time has fewer news than were read: those that it says next are
-    /// not the next ones.
+    /// A store that has gone back in time has fewer news than were read: those that it says next
+    /// are not the next ones.
     fn look_back(&self, link: &mut Link, place: &Place) -> RedisResult<()> {
         let last = self.last_news(link)?;
         let mut known = lock(&self.place);

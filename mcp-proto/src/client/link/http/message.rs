@@ -17,8 +17,8 @@ use alloc::string::ToString;
 use bytes::Bytes;
 use core::time::Duration;
 
-/// How often an answer is repeated, and the waits before the first time and at most: half a minute in
-/// all, in which a store or a server behind a proxy fails over.
+/// How often an answer is repeated, and the waits before the first time and at most: half a minute
+/// in all, in which a store or a server behind a proxy fails over.
 const ANSWERS: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(16);

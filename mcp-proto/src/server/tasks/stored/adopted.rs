@@ -45,7 +45,8 @@ impl Server {
 }
 
 impl Requests {
-    /// Takes a task of the store to work on it: its handler runs, or its questions wait for answers.
+    /// Takes a task of the store to work on it: its handler runs, or its questions wait for
+    /// answers.
     fn adopt(&mut self, wire: &mut Wire, record: TaskRecord, stored: u64, x: Option<ExchangeId>) -> TaskKey {
         let key = self.mint_key();
         let task_key = TaskKey(key.number());

@@ -1,6 +1,6 @@
-//! Tasks that clients watch at a server that does not work on them. It reads them in the store: when
-//! another server says that one has changed, and again in each lease interval, since a change of the
-//! status alone is not said.
+//! Tasks that clients watch at a server that does not work on them. It reads them in the store:
+//! when another server says that one has changed, and again in each lease interval, since a change
+//! of the status alone is not said.
 
 use super::super::record::TaskRecord;
 use crate::input::RequestKey;

@@ -1,6 +1,6 @@
 //! Random runs of servers, their clients and a store that fails in every way it can: replies that
-//! are slow, lost or doubled, outages, servers that are killed, that sleep and wake, whose clocks run
-//! apart, and a store that goes back in time or loses everything.
+//! are slow, lost or doubled, outages, servers that are killed, that sleep and wake, whose clocks
+//! run apart, and a store that goes back in time or loses everything.
 
 use super::*;
 use crate::seed::Seed;

@@ -251,7 +251,7 @@ fn session_ends_when_no_server_is_asked_for_it() {
 }
 
 #[test]
-fn more_open_streams_than_requests_to_the_store_keep_their_sessions() {
+fn more_open_streams_than_store_requests_keep_their_sessions() {
     const SESSIONS: usize = 200;
     let mut nodes = Nodes::with(1, |config| {
         config.limits.server.session_idle = Duration::from_secs(600);
@@ -351,7 +351,7 @@ fn message_posted_at_another_server_reaches_its_stream() {
 }
 
 #[test]
-fn store_that_serves_changes_only_leaves_sessions_to_each_server() {
+fn store_of_changes_alone_leaves_sessions_to_each_server() {
     let mut nodes = Nodes::with(2, |config| config.store = Some(Serves::CHANGES));
     let client = nodes.session(0, "{}");
     nodes.asked();

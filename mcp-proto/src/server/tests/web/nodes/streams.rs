@@ -171,7 +171,7 @@ fn own_stream_of_a_session_moves_with_its_get() {
 }
 
 #[test]
-fn question_without_a_stream_goes_to_the_server_where_the_client_listens() {
+fn question_without_a_stream_goes_where_the_client_listens() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, r#"{"elicitation":{}}"#);
     let own = nodes.bare(1, "GET", client.headers().with("Accept", "text/event-stream"));
@@ -271,7 +271,7 @@ fn events_go_out_at_once_if_the_store_may_lag_behind() {
 }
 
 #[test]
-fn events_that_wait_for_the_store_are_bounded_and_answers_are_not_lost() {
+fn events_that_wait_are_bounded_and_answers_are_not_lost() {
     let mut nodes = Nodes::with(1, |config| config.limits.server.max_store_bytes = 1 << 10);
     let client = nodes.session(0, "{}");
     let (x, responder) = nodes.stream(0, &client, 1);

@@ -378,7 +378,7 @@ fn new_task_of_a_server_that_is_lost_is_refused() {
 }
 
 #[test]
-fn end_that_the_store_does_not_have_outlasts_a_shutdown_and_others() {
+fn end_without_an_acknowledgement_outlasts_a_shutdown() {
     let mut nodes = Nodes::with(2, |config| {
         config.tasks = true;
         config.limits.server.max_tasks = 1;
@@ -402,7 +402,7 @@ fn end_that_the_store_does_not_have_outlasts_a_shutdown_and_others() {
 }
 
 #[test]
-fn two_requests_for_a_result_do_not_take_the_task_from_each_other() {
+fn two_requests_for_a_result_do_not_fight_for_the_task() {
     let mut nodes = Nodes::with(3, |config| (config.admit, config.tasks) = (true, true));
     nodes.principal = Some("ada");
     let client = nodes.session(0, DECLARED);

@@ -139,7 +139,7 @@ impl SharedStream {
     }
 
     /// The store has everything up to an event that was added when this server had the stream
-    /// before. Returns their bytes: whoever has the stream sends them.
+    /// before. Returns their bytes: the server that has the stream sends them.
     fn take_stored(&mut self, place: Place) -> usize {
         let found = self.waiting.iter().position(|event| event.place == Some(place));
         self.waiting.drain(..found.map_or(0, |found| found + 1)).map(|event| event.data.len()).sum()
@@ -222,7 +222,7 @@ impl HttpState {
             env.diagnose(DiagnosticKind::DroppedNotification, "the store does not reply");
             return true;
         }
-        // The numbers of a request's stream begin with 1, whoever has written it.
+        // The numbers of a request's stream begin with 1 at every server.
         let is_numbered = matches!(shared.claim, StreamClaim::Held(_)) || !is_own;
         if let Some(x) = exchange.filter(|_| is_numbered && env.config.durability == Durability::Behind) {
             let at = shared.stored + shared.waiting.len() as u64 + 1;
@@ -236,8 +236,8 @@ impl HttpState {
         true
     }
 
-    /// Everything of a stream was sent, but for what waits for the store. Returns false if it is not
-    /// shared.
+    /// Everything of a stream was sent, but for what waits for the store. Returns false if it is
+    /// not shared.
     pub(super) fn finish_shared(&mut self, env: &mut ServerEnv, key: StreamKey) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else { return false };
         let is_over = core::mem::replace(&mut stream.is_over, true);

@@ -1,5 +1,5 @@
-//! What a server does with the replies of the store about streams, and with what other servers say of
-//! them.
+//! What a server does with the replies of the store about streams, and with what other servers say
+//! of them.
 
 use super::{Place, ResponseStream, Stored, StreamClaim, WaitingEvent, request_digest};
 use crate::error::DiagnosticKind;
@@ -127,8 +127,8 @@ impl Server {
         session.into_iter().for_each(|session| self.wire.http.touch_session(&mut self.wire.env, session));
     }
 
-    /// Another server may write a stream of this one, or nobody knows what the store has of it. Its
-    /// client resumes it there, or learns that its request is lost.
+    /// Another server may write a stream of this one, or it is not known what the store has of it.
+    /// Its client resumes it there, or learns that its request is lost.
     fn lose_stream(&mut self, key: StreamKey) {
         self.wire.env.diagnose(DiagnosticKind::Fenced, "");
         let Some(stream) = self.wire.http.stream(key) else { return };
@@ -253,7 +253,7 @@ impl Server {
         true
     }
 
-    /// The store knows who runs a request that was cancelled, or nobody does yet.
+    /// The store knows which server runs a request that was cancelled, or none does yet.
     pub(in crate::server) fn cancelled_is_found(
         &mut self,
         session: SessionDigest,
