@@ -26,8 +26,6 @@ pub mod kitchen;
 pub mod load;
 pub mod modules;
 pub mod network;
-#[cfg(feature = "full")]
-pub mod nodes;
 pub mod orphans;
 pub mod peer;
 pub mod planted;

@@ -13,8 +13,10 @@ use alloc::vec::Vec;
 const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {
-    /// Ends everything of a principal.
-    pub(super) fn end_access(&mut self, principal: &Principal) {
+    pub(super) fn on_revoke(&mut self, principal: &Principal) {
+        if self.is_terminated() {
+            return;
+        }
         self.wire
             .http
             .sessions_of(principal)

@@ -168,11 +168,8 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => self.env.has_room(exchange, size),
             ReplyTo::Stream(stream) => {
-                let Some(stream) = self.http.stream(stream) else { return false };
-                match stream.exchange() {
-                    Some(exchange) => self.env.has_room(exchange, size),
-                    None => stream.is_sent_elsewhere(),
-                }
+                let carrier = self.http.stream(stream).and_then(ResponseStream::exchange);
+                carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
             }
             ReplyTo::Task(session) => self.own_target(session).is_some_and(|own| self.has_room(own, size)),
         }

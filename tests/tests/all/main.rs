@@ -21,7 +21,6 @@ mod harness;
 mod http_pool;
 mod layering;
 mod logins;
-mod nodes;
 #[cfg(target_os = "linux")]
 mod on_smol;
 #[cfg(target_os = "linux")]

@@ -17,7 +17,6 @@ mod properties;
 mod rounds;
 mod sampling;
 mod shares;
-mod store;
 mod tasks;
 mod tolerance;
 mod watching;

@@ -29,7 +29,6 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
-mod stores;
 pub(crate) mod supervised;
 mod tls;
 mod transports;

@@ -4,7 +4,6 @@
 mod elicitations;
 mod expiry;
 mod listening;
-mod nodes;
 mod rates;
 mod requests;
 mod resource;
