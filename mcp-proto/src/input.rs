@@ -19,6 +19,7 @@ use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tasks::TaskOptions;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
+use crate::server::store::{NodeItem, StoreError, StoreReply, StoreToken};
 use crate::telemetry::SpanOutcome;
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -113,6 +114,10 @@ pub enum ServerCommand {
     Elicited(String),
     /// End everything that was admitted for this principal.
     Revoke(Principal),
+    /// The store has carried out a request, or has not.
+    Stored(StoreToken, Result<StoreReply, StoreError>),
+    /// Another node of the store says this.
+    Arrived(NodeItem),
     /// Decide on an HTTP request or a connection.
     Admit(AdmitKey, Admission),
     /// Accept no more requests, and end when the running ones have ended or this time is over.

@@ -317,6 +317,26 @@ pub struct ServerLimits {
     /// The time for which a task is kept after its end, even if its own time is over. Default 5
     /// min.
     pub task_keep: Duration,
+    /// Maximum number of requests to the store without a reply: what needs another one gets 503.
+    /// Also of things that the other nodes do not know, while the store does not reply. Beyond it,
+    /// changes are merged into one of everything that is watched, and of anything else the newest
+    /// is dropped, with a diagnostic. Default 4096.
+    pub max_store_requests: usize,
+    /// Maximum memory of what the other nodes do not know, in bytes, as estimated, with the same
+    /// outcome. Default 64 MiB.
+    pub max_store_bytes: usize,
+    /// Maximum time for the reply of a store. Then the request counts as failed; what must reach
+    /// the store is sent again, until it is done. Default 2 s.
+    pub store_timeout: Duration,
+    /// The time for which a server uses its copy of a session that the nodes of a store share,
+    /// until it loads the session again. Default 30 s.
+    pub session_cache: Duration,
+    /// The time after its last renewal for which a node is a member of its store, in the time of
+    /// the store. Default 15 s.
+    pub node_lease: Duration,
+    /// The interval in which a node renews its lease. Much less than `node_lease`, so that some
+    /// renewals may fail. Default 5 s.
+    pub node_renewal: Duration,
 }
 
 impl ServerLimits {
@@ -514,6 +534,12 @@ impl Default for ServerLimits {
             max_task_ttl: Duration::from_secs(24 * 60 * 60),
             task_poll: Duration::from_secs(1),
             task_keep: Duration::from_secs(5 * 60),
+            max_store_requests: 4096,
+            max_store_bytes: 64 << 20,
+            store_timeout: Duration::from_secs(2),
+            session_cache: Duration::from_secs(30),
+            node_lease: Duration::from_secs(15),
+            node_renewal: Duration::from_secs(5),
         }
     }
 }

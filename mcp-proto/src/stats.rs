@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::fmt::Write as _;
 use core::ops::AddAssign;
+use core::time::Duration;
 
 /// What a client holds now, and what it has done since it was created.
 /// [`WiredClient::stats`](crate::wired::WiredClient::stats) returns it and resets nothing. After
@@ -113,6 +114,32 @@ pub struct ServerStats {
     /// Diagnostics about clients, by kind. Includes those that the application did not receive,
     /// except those that the engine dropped within one input.
     pub diagnostics: BTreeMap<DiagnosticKind, u64>,
+    /// The store that it shares with other nodes.
+    pub store: StoreStats,
+}
+
+/// A server as a node of a [store](crate::server::store). Without a store, all counts are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct StoreStats {
+    /// Whether it is a member: it hears what others say.
+    pub is_member: bool,
+    /// Requests to the store.
+    pub requests: u64,
+    /// Those that have failed.
+    pub failures: u64,
+    /// Requests without a reply, and what waits until the store replies.
+    pub waiting: usize,
+    /// What this node has sent to one other node: answers of clients, and messages for them.
+    pub forwarded: u64,
+    /// What has arrived from other nodes.
+    pub arrived: u64,
+    /// The time within which half of the last thousand or so replies came, within a quarter. A
+    /// request without a reply counts with
+    /// [`store_timeout`](crate::limits::ServerLimits::store_timeout).
+    pub p50: Duration,
+    /// The same for 99 of a hundred.
+    pub p99: Duration,
 }
 
 /// Bytes and messages on connections.
@@ -201,7 +228,10 @@ impl ServerStats {
             lost_notifications,
             lost_diagnostics,
             diagnostics,
+            store,
         } = self;
+        let StoreStats { is_member, requests: store_requests, failures, waiting, forwarded, arrived, p50, p99 } =
+            *store;
         let mut out = MetricsText::new("server");
         out.gauge("running_requests", "Requests without a response", *running);
         out.gauge("abandoned_handlers", "Handlers whose response has no receiver", *abandoned_handlers);
@@ -214,6 +244,14 @@ impl ServerStats {
         out.gauge("queued_outputs", "Outputs that wait for the program", *queued);
         out.counter("lost_notifications", "Notifications that were dropped", *lost_notifications);
         out.counter("lost_diagnostics", "Diagnostics that were dropped", *lost_diagnostics);
+        out.gauge("store_member", "Whether it is a member of its store", usize::from(is_member));
+        out.counter("store_requests", "Requests to the store", store_requests);
+        out.counter("store_failures", "Requests to the store that have failed", failures);
+        out.gauge("store_waiting", "What waits for the store", waiting);
+        out.counter("store_forwarded", "What was sent to one other node", forwarded);
+        out.counter("store_arrived", "What has arrived from other nodes", arrived);
+        out.seconds("store_reply_p50_seconds", "The time within which half of the replies came", p50);
+        out.seconds("store_reply_p99_seconds", "The time within which 99 of 100 replies came", p99);
         out.diagnostics(diagnostics);
         out.end()
     }
@@ -234,8 +272,8 @@ impl MetricsText {
         let Self { side, text } = self;
         // Writing to a text cannot fail.
         let _ = writeln!(text, "# TYPE mcp_{side}_{name} {kind}");
-        if name.ends_with("_bytes") {
-            let _ = writeln!(text, "# UNIT mcp_{side}_{name} bytes");
+        if let Some(unit) = ["bytes", "seconds"].into_iter().find(|unit| name.ends_with(unit)) {
+            let _ = writeln!(text, "# UNIT mcp_{side}_{name} {unit}");
         }
         let _ = writeln!(text, "# HELP mcp_{side}_{name} {help}.");
     }
@@ -243,6 +281,11 @@ impl MetricsText {
     fn gauge(&mut self, name: &str, help: &str, value: usize) {
         self.family(name, "gauge", help);
         let _ = writeln!(self.text, "mcp_{}_{name} {value}", self.side);
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: Duration) {
+        self.family(name, "gauge", help);
+        let _ = writeln!(self.text, "mcp_{}_{name} {}", self.side, value.as_secs_f64());
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) {
@@ -310,13 +353,13 @@ mod tests {
                         "HELP" => {}
                         other => panic!("{other}"),
                     }
-                    assert!(name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'), "{name}");
+                    assert!(name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_'), "{name}");
                     family = name;
                 }
                 (sample, value) => {
                     let name = sample.split('{').next().unwrap();
                     assert_eq!(name.strip_suffix("_total").unwrap_or(name), family, "it follows its family");
-                    samples.push((sample, value.parse().unwrap()));
+                    samples.push((sample, value.parse::<f64>().unwrap() as u64));
                 }
             }
         }
@@ -350,8 +393,8 @@ mod tests {
         let server = ServerStats { sessions: 9, traffic, diagnostics, ..ServerStats::default() }.openmetrics();
         let server = samples(&server);
         assert!(server.contains(&("mcp_server_sessions", 9)) && server.contains(&("mcp_server_sent_bytes_total", 2)));
-        // All of the fields, two lines for the diagnostics, five for the traffic, and of a client
-        // five for the cache.
-        assert_eq!((client.len(), server.len()), (12 + 5 + 5 + 2, 10 + 5 + 2));
+        // All of the fields, two lines for the diagnostics, five for the traffic, of a client five
+        // for the cache, and of a server eight for the store.
+        assert_eq!((client.len(), server.len()), (12 + 5 + 5 + 2, 10 + 8 + 5 + 2));
     }
 }

@@ -102,6 +102,7 @@ pub use driver::Driver;
 #[cfg(feature = "rustls")]
 pub use mcp_driver::TlsAcceptor;
 pub use mcp_driver::guide;
+pub use mcp_driver::store;
 pub use mcp_driver::{
     BadTimeout, Client, ClientHandle, ClientOptions, Closer, ConnectError, Elements, IntoTarget, PendingCall,
     PendingNotification, ServerHandle, ServerOptions, Service, Target, Watcher,
@@ -130,7 +131,7 @@ pub use mcp_proto::process::Stderr;
 pub use mcp_proto::record::{Recorder, Redaction};
 pub use mcp_proto::route::{BadReplacement, tool};
 pub use mcp_proto::schema;
-pub use mcp_proto::server::{Append, Event as ServerEvent, Hosts, ServerConfig, SessionEnd, Sessions, SsePaths};
+pub use mcp_proto::server::{Event as ServerEvent, Hosts, KeptEvent, ServerConfig, SessionEnd, Sessions, SsePaths};
 pub use mcp_proto::stats::{CacheStats, ClientStats, ServerStats};
 pub use mcp_proto::version::{ProtocolVersion, Versions};
 pub use mcp_proto::{

@@ -1,11 +1,11 @@
 //! Both adapters behind one interface, with the adapter as a value: a program that exists for each
 //! of them is written once.
 
-use mcp_driver::{ClientOptions, ConnectError, IntoTarget, Service, Watcher};
+use mcp_driver::{ClientOptions, ConnectError, IntoTarget, ServerHandle, Service, Watcher};
 use mcp_proto::call::{CallCallbacks, CallListener, IntoCall, Method, PagedMethod};
 use mcp_proto::client::{Termination, Verdict};
 use mcp_proto::error::AuthError;
-use mcp_proto::input::CallId;
+use mcp_proto::input::{CallId, Principal};
 use mcp_proto::route::IntoOutput;
 use mcp_proto::skills::{Held, SkillError};
 use mcp_proto::stats::{ClientStats, ServerStats};
@@ -498,6 +498,15 @@ impl Server {
             Self::Blocking(server) => server.publish(change),
             Self::Smol(server) => server.publish(change),
         }
+    }
+
+    /// Returns what ends the access of a principal.
+    pub fn revoking(&self) -> impl Fn(&Principal) + Send + Sync + 'static {
+        let handle: ServerHandle = match self {
+            Self::Blocking(server) => ServerHandle::clone(server),
+            Self::Smol(server) => ServerHandle::clone(server),
+        };
+        move |principal| handle.revoke(principal)
     }
 
     /// Waits for its end.

@@ -26,6 +26,8 @@ pub mod kitchen;
 pub mod load;
 pub mod modules;
 pub mod network;
+#[cfg(feature = "full")]
+pub mod nodes;
 pub mod orphans;
 pub mod peer;
 pub mod planted;

@@ -36,6 +36,11 @@ pub mod hosts {}
 #[cfg_attr(not(doctest), doc = include_str!("guide/interrupts.md"))]
 pub mod interrupts {}
 
+/// Several servers behind a load balancer, with their sessions, streams and tasks on Redis.
+///
+#[cfg_attr(not(doctest), doc = include_str!("guide/nodes.md"))]
+pub mod nodes {}
+
 /// Every limit and timeout with its default.
 ///
 #[cfg_attr(not(doctest), doc = include_str!("guide/limits.md"))]

@@ -25,6 +25,7 @@
 //! * *The questions of a server:* [`Questions`] has what a client is asked. [`ClientCallbacks`]
 //!   turn each into a [`Job`].
 //! * *Options:* [`ClientOptions`] and [`ServerOptions`], the same for every driver.
+//! * *Stores:* [`store`] has what servers share that serve their clients together.
 //! * *The tests of a driver:* [`check`] makes an engine panic when its driver breaks a rule.
 //! * *The operating system*: a clock, a seed, programs with their groups, the standard streams, the
 //!   file of a Unix socket. With the surroundings of a login (feature `auth`), which has threads,
@@ -71,6 +72,7 @@ mod shared_router;
 #[cfg(feature = "skills")]
 mod skills;
 mod stderr;
+pub mod store;
 mod sync;
 mod target;
 #[cfg(feature = "testing")]

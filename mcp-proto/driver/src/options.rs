@@ -8,8 +8,13 @@ use super::front::{Delay, GuardState};
 use super::job::{Job, Promise};
 #[cfg(feature = "auth")]
 use super::os::Clock;
+#[cfg(feature = "redis")]
+use super::store::Redis;
+use super::store::{StoreDriver, StorePort, StoreQueue};
 use super::sync::{Mutex, lock};
 use alloc::boxed::Box;
+#[cfg(feature = "redis")]
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::future::Future;
@@ -22,9 +27,9 @@ use mcp_proto::hook::{Denial, MessageHook, Ruling, WireMessage};
 use mcp_proto::input::Outcome;
 use mcp_proto::input::{Admission, AdmitToken, ServerCommand};
 use mcp_proto::route::{BlockingCall, BoxFuture, Router, block_here};
+use mcp_proto::server::store::{News, NodeItem};
 use mcp_proto::server::{Event, ServerConfig};
 use mcp_proto::telemetry::{Observe, Telemetry};
-#[cfg(feature = "auth")]
 use std::io;
 
 /// The options of a server: its callbacks, and its threads.
@@ -44,6 +49,7 @@ pub struct ServerOptions {
     #[cfg(feature = "auth")]
     fetching: Mutex<ClientOptions>,
     spawn: Option<Arc<Spawn>>,
+    store: Option<Arc<dyn StoreDriver>>,
     pub(super) block: Block,
 }
 
@@ -110,6 +116,7 @@ impl Default for ServerOptions {
             #[cfg(feature = "auth")]
             fetching: Mutex::default(),
             spawn: None,
+            store: None,
             block: block_here,
         }
     }
@@ -147,9 +154,9 @@ impl ServerOptions {
     }
 
     /// Sets the callback for events: notifications of clients, diagnostics, opened and ended
-    /// sessions, and events to store for resumption ([`ServerConfig::store`]), in the order in
-    /// which they are sent. Without a callback all of them are dropped. There is no event for the
-    /// end of the server: `stop` and `wait` return then.
+    /// sessions, and events that are kept for resumption ([`ServerConfig::report_kept`]), in the
+    /// order in which they are sent. Without a callback all of them are dropped. There is no event
+    /// for the end of the server: `stop` and `wait` return then.
     ///
     /// The adapter documents where it runs, and what it may do. A panic in it is caught.
     /// [`Event::Lost`] counts notifications and diagnostics beyond
@@ -270,6 +277,22 @@ impl ServerOptions {
         self
     }
 
+    /// Sets the store that this server shares with others, which then serve their clients together:
+    /// see [`mcp_proto::server::store`]. All of them need the same name and the same
+    /// [`ServerConfig::state_keys`]; without these the server does not start
+    /// ([`io::ErrorKind::InvalidInput`]).
+    pub fn store(mut self, store: impl StoreDriver) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets a store on Redis 7 or Valkey at this URL: see [`Redis`](super::store::Redis), which has
+    /// more options.
+    #[cfg(feature = "redis")]
+    pub fn redis(self, url: impl Into<String>) -> Self {
+        self.store(Redis::new(url))
+    }
+
     /// Sets how a handler that may block runs within the future of
     /// [`Router::around_async`](mcp_proto::Router::around_async). By default it blocks the thread
     /// that polls the future, which a driver on threads expects. A driver with an executor sets it.
@@ -302,6 +325,7 @@ impl ServerOptions {
 
     /// Applies the options to the configuration of the engine.
     pub fn configure(&self, config: &mut ServerConfig) {
+        config.store = config.store.or_else(|| self.store.as_ref().map(|store| store.serves()));
         config.admit |= self.admit.is_some();
         #[cfg(feature = "auth")]
         if let Some(AdmitCallback::Verify(check)) = &self.admit {
@@ -312,6 +336,27 @@ impl ServerOptions {
         }
         if let Some(telemetry) = &self.telemetry {
             config.observe = Some(telemetry.clone());
+        }
+    }
+
+    /// Returns the way to the store of a server with this configuration. `None`: it has none.
+    pub(super) fn store_queue(&self, config: &ServerConfig) -> io::Result<Option<StoreQueue>> {
+        if self.store.is_some() && config.state_keys.is_none() {
+            let why = "servers that share a store need `ServerConfig::state_keys`";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(self.store.as_ref().map(|_| StoreQueue::new()))
+    }
+
+    /// Connects a server to its store. `link` leads to its engine.
+    pub(super) fn start_store(
+        &self,
+        queue: Option<StoreQueue>,
+        link: impl Fn(ServerCommand) + Send + Sync + 'static,
+    ) -> io::Result<()> {
+        match self.store.as_ref().zip(queue) {
+            Some((store, queue)) => store.start(StorePort::new(queue, link)),
+            None => Ok(()),
         }
     }
 
@@ -346,8 +391,11 @@ impl ServerOptions {
 
     /// Notes a command to the engine: the tokens of a principal that is revoked are forgotten.
     pub(super) fn note(&self, command: &ServerCommand) {
-        if let (Some(guard), ServerCommand::Revoke(principal)) = (&self.guard, command) {
-            guard.forget(principal);
+        let Some(guard) = &self.guard else { return };
+        match command {
+            ServerCommand::Revoke(principal)
+            | ServerCommand::Arrived(NodeItem::News { news: News::Revoked(principal), .. }) => guard.forget(principal),
+            _ => {}
         }
     }
 

@@ -2,10 +2,10 @@
 //! schedule.
 
 #[cfg(shuttle)]
-pub(super) use shuttle::sync::{Mutex, MutexGuard};
+pub(super) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(not(shuttle))]
-pub(super) use std::sync::{Mutex, MutexGuard};
+pub(super) use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Locks. Ignores poisoning: every change is complete before anything that may panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

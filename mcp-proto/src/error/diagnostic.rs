@@ -159,6 +159,12 @@ impl fmt::Display for Diagnostic {
 /// | `false-coding` | `FalseCoding` | a body whose `Content-Encoding` is no coding: `none` or `utf-8` | read as it is |
 /// | `not-admitted` | `NotAdmitted` | a connection that the application did not admit | the connection was closed unserved |
 /// | `issuer-unavailable` | `IssuerUnavailable` | an authorization server of a server that verifies tokens, which does not answer, or not as it should | requests with its tokens are answered with 503 while no keys are known |
+/// | `store-unreachable` | `StoreUnreachable` | a store that does not carry out a request of this server | tried again: until then the other nodes do not know what this one says |
+/// | `unsafe-store` | `UnsafeStore` | a store that may drop what servers keep in it | used as it is |
+/// | `record-corrupt` | `RecordCorrupt` | a record of another server in the store that this version cannot read | ignored: its session counts as unknown |
+/// | `fenced` | `Fenced` | a stream of this server that another one of the store writes now, or whose events the store has lost | cut off: its client resumes it, or learns that its request is lost |
+/// | `node-lost` | `NodeLost` | a server of the store whose lease has ended | its requests were answered with -32603 |
+/// | `node-lapsed` | `NodeLapsed` | a lease of this server that the store has not kept | joined the store as another node |
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table describes them")]
@@ -226,6 +232,12 @@ pub enum DiagnosticKind {
     InvalidInputRequest,
     NotAdmitted,
     IssuerUnavailable,
+    StoreUnreachable,
+    UnsafeStore,
+    RecordCorrupt,
+    Fenced,
+    NodeLost,
+    NodeLapsed,
     SchemaMismatch,
     BadSchema,
     MisplacedResponse,
@@ -315,6 +327,14 @@ impl DiagnosticKind {
             Self::InsecureUrl => ("insecure-url", "the user is asked"),
             Self::InvalidInputRequest => ("invalid-input-request", "not sent; its request was answered with -32603"),
             Self::NotAdmitted => ("not-admitted", "the connection was closed unserved"),
+            Self::StoreUnreachable => {
+                ("store-unreachable", "tried again: until then the other nodes do not know what this one says")
+            }
+            Self::UnsafeStore => ("unsafe-store", "used as it is"),
+            Self::RecordCorrupt => ("record-corrupt", "ignored: its session counts as unknown"),
+            Self::Fenced => ("fenced", "cut off: its client resumes it, or learns that its request is lost"),
+            Self::NodeLost => ("node-lost", "its requests were answered with -32603"),
+            Self::NodeLapsed => ("node-lapsed", "joined the store as another node"),
             Self::IssuerUnavailable => {
                 ("issuer-unavailable", "requests with its tokens are answered with 503 while no keys are known")
             }

@@ -62,18 +62,29 @@ pub struct TaskOptions {
     /// How often a client should ask for its state. `None`:
     /// [`task_poll`](crate::limits::ServerLimits::task_poll).
     pub poll: Option<Duration>,
+    /// Whether its handler runs again from the beginning at another server of a
+    /// [store](crate::server::store), if its own is lost. Otherwise the task fails then. Default
+    /// no.
+    pub reruns: bool,
 }
 
 impl TaskOptions {
     /// Creates the default options.
     pub const fn new() -> Self {
-        Self { ttl: None, poll: None }
+        Self { ttl: None, poll: None, reruns: false }
     }
 
     /// Sets how long the task exists.
     #[must_use]
     pub const fn ttl(self, ttl: Duration) -> Self {
         Self { ttl: Some(ttl), ..self }
+    }
+
+    /// Lets its handler run again at another server if its own is lost: its effects may happen
+    /// twice.
+    #[must_use]
+    pub const fn rerun(self, reruns: bool) -> Self {
+        Self { reruns, ..self }
     }
 
     /// Sets how often a client should ask for its state.

@@ -88,6 +88,8 @@ pub struct Tool {
     pub task: TaskSupport,
     /// Whether a call becomes a task before its handler runs. Never sent.
     pub at_once: bool,
+    /// Whether its tasks may run again: see [`rerun`](Self::rerun). Never sent.
+    pub reruns: bool,
     /// The scopes that a client needs to use it. Never sent, and empty if a server describes it.
     pub scopes: Scopes,
     /// Members that this type does not name, unchanged.
@@ -148,6 +150,7 @@ impl Tool {
             meta: Object::new(),
             task: TaskSupport::Never,
             at_once: false,
+            reruns: false,
             scopes: Scopes::new(),
             other: Object::new(),
         }
@@ -181,6 +184,16 @@ impl Tool {
     #[must_use]
     pub const fn at_once(mut self) -> Self {
         self.at_once = true;
+        self
+    }
+
+    /// Lets the handler of a task run again from the beginning at another server of a
+    /// [store](crate::server::store), if its own is lost. It runs at least once: its effects may
+    /// happen twice. [`TaskOptions::rerun`](crate::model::tasks::TaskOptions::rerun) does so for
+    /// one task.
+    #[must_use]
+    pub const fn rerun(mut self, reruns: bool) -> Self {
+        self.reruns = reruns;
         self
     }
 
@@ -365,6 +378,7 @@ impl ListElement for Tool {
             meta: object.optional_object(meta::META)?.unwrap_or_default(),
             task: TaskSupport::read(object.optional_object("execution").ok().flatten().as_ref()),
             at_once: false,
+            reruns: false,
             scopes: Scopes::new(),
             other: object.without(&Self::KEYS),
         })

@@ -500,7 +500,7 @@ fn debug_of_the_configuration_shows_no_secret() {
         .args(["--header", "Authorization: Bearer hunter2"])
         .env("HOME_TOKEN", "hunter2");
     let mut server = ServerConfig::new(Implementation::new("s", "1"));
-    server.state_key = Some([77; 32]);
+    server.state_keys = Some([77; 32].into());
     let fields = [
         "Ocp-Apim-Subscription-Key",
         "X-Auth-Key",

@@ -40,17 +40,19 @@ pub struct Invocation {
     target: HandlerTarget,
     /// What it becomes before the handler runs.
     begins_as: Option<TaskOptions>,
+    /// Whether its task may run again at another server.
+    reruns: bool,
     received_at: Instant,
 }
 
 impl Invocation {
     pub(super) const fn new(incoming: IncomingRequest, target: HandlerTarget, arguments: RawJson) -> Self {
-        Self { incoming, arguments, target, begins_as: None, received_at: Instant::ZERO }
+        Self { incoming, arguments, target, begins_as: None, reruns: false, received_at: Instant::ZERO }
     }
 
-    /// Makes it a task before the handler runs.
-    pub(super) fn beginning_as(self, begins_as: Option<TaskOptions>) -> Self {
-        Self { begins_as, ..self }
+    /// Makes it a task before the handler runs. `reruns`: its task may run again.
+    pub(super) fn beginning_as(self, begins_as: Option<TaskOptions>, reruns: bool) -> Self {
+        Self { begins_as, reruns, ..self }
     }
 
     /// Takes what it becomes before the handler runs, for another to do it.
@@ -283,6 +285,7 @@ impl Cx {
     pub fn into_task(&self, options: TaskOptions) -> Result<bool, ToolError> {
         let Some(slot) = &self.invocation.incoming.task else { return Ok(false) };
         if slot.take() {
+            let options = options.rerun(options.reruns || self.invocation.reruns);
             let noted = self.port.note(Note::IntoTask(options));
             noted.map_err(|why| ToolError::Failed(format!("the call cannot become a task: {why}")))?;
         }

@@ -390,7 +390,10 @@ impl Router {
                     responder.expect_structure(output);
                 }
                 let begins_as = tool.begins_as(&incoming).ok().flatten();
-                (handler, Invocation::new(incoming, HandlerTarget::Tool, arguments).beginning_as(begins_as))
+                (
+                    handler,
+                    Invocation::new(incoming, HandlerTarget::Tool, arguments).beginning_as(begins_as, tool.reruns),
+                )
             }
             Ok(Resolution::Other(handler, target)) => (handler, Invocation::of_params(incoming, target)),
             Ok(Resolution::WithArguments(handler, target, arguments)) => {

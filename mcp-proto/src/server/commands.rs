@@ -1,5 +1,6 @@
 //! The commands of an application to a server.
 
+use super::store::{NodeItem, StoreError, StoreReply, StoreToken};
 use crate::error::RefusedCommand;
 use crate::input::{Admission, AdmitToken, Answer, Change, InputResult, Note, Principal, RequestKey, ServerCommand};
 use crate::time::Instant;
@@ -82,6 +83,20 @@ pub trait ServerCommands {
     #[track_caller]
     fn revoke(&mut self, now: Instant, principal: &Principal) {
         self.done(now, ServerCommand::Revoke(principal.clone()));
+    }
+
+    /// Returns what became of a request to the store ([`Event::Store`](super::Event::Store)). Does
+    /// nothing if its time is over, or it has a result.
+    #[track_caller]
+    fn stored(&mut self, now: Instant, token: StoreToken, result: Result<StoreReply, StoreError>) {
+        self.done(now, ServerCommand::Stored(token, result));
+    }
+
+    /// Delivers what another node of the store says. Does nothing without
+    /// [`ServerConfig::store`](super::ServerConfig::store).
+    #[track_caller]
+    fn arrived(&mut self, now: Instant, item: NodeItem) {
+        self.done(now, ServerCommand::Arrived(item));
     }
 
     /// Decides on an HTTP request or a connection of [`Event::Admit`](super::Event::Admit). Does

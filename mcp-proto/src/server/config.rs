@@ -2,6 +2,8 @@
 
 use super::compat::ServerCompat;
 use super::hosts::Hosts;
+use super::state_keys::StateKeys;
+use super::store::{Durability, Serves};
 use crate::auth::Resource;
 use crate::exchange::{Dialect, WsDialect};
 use crate::hook::MessageHook;
@@ -43,11 +45,11 @@ pub struct ServerConfig {
     pub read_cache: CacheHints,
     /// How long a client may cache a page of `prompts/list`.
     pub prompts_cache: CacheHints,
-    /// The key that seals `requestState`, and that a driver derives the nonces of proofs of
+    /// The keys that seal `requestState`, and that a driver derives the nonces of proofs of
     /// possession from. `None`: both depend on a seed of this process. Servers that answer for one
-    /// another need the same key and the same name in `info`: a state that was sealed under another
-    /// name is refused.
-    pub state_key: Option<[u8; 32]>,
+    /// another need the same keys and the same name in `info`: a state that was sealed under
+    /// another name is refused.
+    pub state_keys: Option<StateKeys>,
     /// The hosts that an HTTP server answers to, regardless of the address it is bound to. A
     /// request for another host gets 403. Default: the loopback hosts, only for clients at a
     /// loopback address. Behind a proxy the host is the one that the proxy writes in `Host`, which
@@ -136,9 +138,17 @@ pub struct ServerConfig {
     /// stream, which the client can resume. A request that is answered sooner gets plain JSON. Some
     /// clients limit an event to 1 MiB, and JSON not at all. Default 500 ms.
     pub stream_after: Duration,
-    /// Whether the engine emits [`Event::Store`](super::Event::Store) for every event that is kept
+    /// Whether the engine emits [`Event::Kept`](super::Event::Kept) for every event that is kept
     /// for resumption. Default no.
-    pub store: bool,
+    pub report_kept: bool,
+    /// What a [store](super::store) serves that this server shares with others. The engine then
+    /// emits [`Event::Store`](super::Event::Store). It has effect only with
+    /// [`state_keys`](Self::state_keys), which all nodes share. With an adapter use its `store`,
+    /// which sets this. Default `None`: there is no store.
+    pub store: Option<Serves>,
+    /// When an event of a stream is sent whose session a store serves. Default
+    /// [`Durability::Stored`].
+    pub durability: Durability,
     /// The Unix time of [`Instant::ZERO`](crate::Instant::ZERO). Sealed states carry the calendar
     /// time of their expiry.
     pub origin_unix: Duration,
@@ -187,7 +197,7 @@ impl ServerConfig {
             templates_cache: CacheHints::default(),
             read_cache: CacheHints::default(),
             prompts_cache: CacheHints::default(),
-            state_key: None,
+            state_keys: None,
             hosts: Hosts::Loopback,
             proxies: Vec::new(),
             path: Some("/mcp".into()),
@@ -207,7 +217,9 @@ impl ServerConfig {
             keep_alive_text: String::new(),
             retry: Duration::from_secs(1),
             stream_after: Duration::from_millis(500),
-            store: false,
+            report_kept: false,
+            store: None,
+            durability: Durability::Stored,
             origin_unix: Duration::ZERO,
             on_message: None,
             observe: None,
@@ -218,15 +230,32 @@ impl ServerConfig {
     }
 }
 
+impl ServerConfig {
+    /// Returns whether the engine uses a store.
+    pub(super) const fn has_store(&self) -> bool {
+        self.store.is_some() && self.state_keys.is_some()
+    }
+
+    /// Returns whether servers share tasks.
+    pub(super) fn shares_tasks(&self) -> bool {
+        self.has_store() && self.store.is_some_and(Serves::tasks)
+    }
+
+    /// Returns whether servers share the sessions of legacy clients.
+    pub(super) fn shares_sessions(&self) -> bool {
+        self.has_store() && self.store.is_some_and(Serves::sessions)
+    }
+}
+
 impl core::fmt::Debug for ServerConfig {
-    /// Shows whether there is a key, and never the key.
+    /// Shows whether there are keys, and never a key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("ServerConfig")
             .field("info", &self.info)
             .field("capabilities", &self.capabilities)
             .field("instructions", &self.instructions)
             .field("versions", &self.versions)
-            .field("state_key", &self.state_key.map(|_| "…"))
+            .field("state_keys", &self.state_keys)
             .field("hosts", &self.hosts)
             .field("proxies", &self.proxies)
             .field("path", &self.path)
@@ -246,7 +275,9 @@ impl core::fmt::Debug for ServerConfig {
             .field("keep_alive_text", &self.keep_alive_text)
             .field("retry", &self.retry)
             .field("stream_after", &self.stream_after)
+            .field("report_kept", &self.report_kept)
             .field("store", &self.store)
+            .field("durability", &self.durability)
             .field("origin_unix", &self.origin_unix)
             .field("on_message", &self.on_message)
             .field("observe", &self.observe)

@@ -26,17 +26,18 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::era::{AdmittedRequest, Caller, RequestParts, Transport};
+use super::era::{AdmittedRequest, Awaited, Caller, RequestParts, Transport};
 use super::keys::SessionRef;
 use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
 use super::session::{Session, SessionTerms};
+use super::store::SessionChange;
 use super::watching::{SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE};
 use super::{ExchangeId, Life, Server, tasks};
 use crate::error::DiagnosticKind;
 use crate::input::Watch;
 use crate::model::tasks::undeclared;
-use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, Request, code};
+use crate::rpc::{Id, InvalidKind, InvalidMessage, Message, Notification, Object, RawJson, Request, code};
 use crate::version::ProtocolVersion;
 use alloc::format;
 
@@ -113,6 +114,13 @@ impl Server {
                 let result = self.shared.config.discover(over);
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
             }
+            method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL)
+                if self.asks_store_about(context, method, &parts)? =>
+            {
+                let admitted =
+                    self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false, false))?;
+                Ok(Modern::Run(AdmittedRequest { awaits: Some(Awaited::Store), ..admitted }))
+            }
             method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL) if self.shared.config.tasks => {
                 let result = self.task_request(context.exchange, method, &parts)?;
                 Ok(Modern::Reply(self.shared.complete(version, method, result, "complete")))
@@ -122,7 +130,7 @@ impl Server {
                 if !filter.tasks.is_empty() && !parts.declares_tasks() {
                     return Err(ErrorReply::of(DiagnosticKind::MissingCapability, undeclared()));
                 }
-                self.wire.env.keep_own_tasks(context.exchange, &mut filter);
+                self.keep_own_tasks(context.exchange, &mut filter);
                 if filter.uris.is_empty() || !self.shared.config.admit_watch {
                     return Ok(Modern::Listen(filter));
                 }
@@ -176,30 +184,52 @@ impl Server {
                 let (session, uri) = self.watched_uri(context.session, method, &parts.params)?;
                 if method == UNSUBSCRIBE {
                     self.wire.unwatch(session, &uri);
+                    self.wire.note_change(session, SessionChange::Unwatch(uri));
                 } else if self.shared.config.admit_watch {
                     let admitted =
                         self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, false))?;
                     return Ok(Legacy::Run(admitted));
                 } else {
                     self.wire.watch(session, &uri)?;
+                    self.wire.note_change(session, SessionChange::Watch(uri));
                 }
                 Ok(Legacy::Reply(Object::new()))
             }
             method => {
                 let has_tasks = self.shared.config.tasks && negotiated.version.rules().tasks;
                 let mut awaits = None;
-                if has_tasks {
+                let is_about_tasks = matches!(method, tasks::GET | tasks::CANCEL | tasks::RESULT)
+                    || method == tasks::LIST && self.shared.config.admit;
+                if has_tasks && is_about_tasks && self.asks_about_task(context.exchange, method, &parts.params) {
+                    awaits = Some(Awaited::Store);
+                } else if has_tasks {
                     if let Some(result) = self.legacy_task_request(context.exchange, method, &parts.params) {
                         return result.map(Legacy::Reply);
                     }
                     if method == tasks::RESULT {
-                        awaits = Some(self.awaited_task(context.exchange, &parts.params)?);
+                        awaits = Some(Awaited::Task(self.awaited_task(context.exchange, &parts.params)?));
                     }
                 }
                 let admitted =
                     self.admit_request(context, |caller| parts.admit_legacy(request, negotiated, caller, has_tasks))?;
                 Ok(Legacy::Run(AdmittedRequest { awaits, ..admitted }))
             }
+        }
+    }
+
+    /// Returns whether a request of 2026-07-28 about a task has to ask the store.
+    fn asks_store_about(
+        &self,
+        context: RequestContext,
+        method: &str,
+        parts: &RequestParts,
+    ) -> Result<bool, ErrorReply> {
+        if !self.shared.config.tasks || !self.asks_about_task(context.exchange, method, &parts.params) {
+            return Ok(false);
+        }
+        match parts.declares_tasks() {
+            true => Ok(true),
+            false => Err(ErrorReply::of(DiagnosticKind::MissingCapability, undeclared())),
         }
     }
 
@@ -250,6 +280,7 @@ impl Server {
             Ok(Message::Request(request)) => return Element::Request(request),
             Ok(Message::Notification(notification)) => self.on_notification(exchange, session, notification),
             Ok(Message::Response(response)) => match session {
+                Some(session) if self.forward_answer(None, session, &response) => {}
                 Some(session) => self.requests.on_response(&mut self.wire, session, response),
                 None => self.wire.env.diagnose(DiagnosticKind::UnexpectedResponse, ""),
             },
@@ -274,6 +305,7 @@ impl Server {
                     self.listens.session_is_ready(&mut self.wire, session);
                 }
             }
+            "notifications/cancelled" if self.is_cancelled_elsewhere(session, params.as_ref()) => {}
             "notifications/cancelled" => match self.requests.find_cancelled(&mut self.wire, session, params.as_ref()) {
                 Some(key) if self.listens.forget(&mut self.wire, key) => {}
                 Some(key) => self.requests.cancel(&mut self.wire, key, true),
@@ -283,6 +315,17 @@ impl Server {
             "notifications/progress" => self.wire.env.diagnose(DiagnosticKind::UnknownProgress, ""),
             _ => self.wire.env.queue.notification(exchange, method, params.as_ref()),
         }
+    }
+}
+
+impl Server {
+    /// Returns whether a cancellation names a request that another server may run, and passes it
+    /// on.
+    fn is_cancelled_elsewhere(&mut self, session: Option<SessionRef>, params: Option<&RawJson>) -> bool {
+        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
+        let Some(id) = id.filter(|id| id.size() <= self.shared.config.limits.frame.max_id) else { return false };
+        let is_here = session.and_then(|session| self.wire.session(session)).is_some_and(|here| here.has_used(&id));
+        !is_here && self.cancel_elsewhere(session, &id)
     }
 }
 

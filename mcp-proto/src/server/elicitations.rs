@@ -143,14 +143,17 @@ impl Requests {
         self.elicitations.clear();
     }
 
-    /// The application says that a page is complete. Notifies the client that was asked to open it,
-    /// and no other.
-    pub(super) fn on_elicited(&mut self, wire: &mut Wire, id: &str) {
-        let Some(PageOwner { session, reply_to, .. }) = self.elicitations.complete(&mut wire.env, id) else { return };
+    /// A page is complete. Notifies the client that was asked to open it, and no other. Returns
+    /// false if no client of this server was.
+    pub(super) fn on_elicited(&mut self, wire: &mut Wire, id: &str) -> bool {
+        let Some(PageOwner { session, reply_to, .. }) = self.elicitations.complete(&mut wire.env, id) else {
+            return false;
+        };
         let params = Object::new().with("elicitationId", id);
         let note = notification("notifications/elicitation/complete", Some(&params));
         let to = wire.target_of_later(reply_to, session);
         wire.send(to, note);
+        true
     }
 
     /// Records the pages of a round. An error is the reason why the round is not sent.

@@ -9,6 +9,7 @@ use super::load::size;
 use super::response::ErrorReply;
 use super::rights::ClientRights;
 use super::shares::{Full, Shares};
+use super::store::Node;
 use super::tasks::Tasks;
 use super::transport::{Binding, Duplex, ServedExchange};
 use super::watched::{WatchIndex, Watcher};
@@ -23,6 +24,7 @@ use crate::model::skipped;
 use crate::rpc::{Object, RawJson, Request, code};
 use crate::short_map::ShortMap;
 use crate::time::{Instant, Timers};
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
@@ -43,6 +45,8 @@ pub(super) struct ServerEnv {
     /// The resources that clients watch.
     pub(super) watched: WatchIndex,
     pub(super) tasks: Tasks,
+    /// This server as a node of a store.
+    pub(super) node: Option<Box<Node>>,
     /// Exchanges that were answered before their request body was read. The engine ignores the body
     /// until it ends.
     pub(super) unread: BTreeSet<ExchangeId>,
@@ -55,10 +59,11 @@ pub(super) struct ServerEnv {
 }
 
 impl ServerEnv {
-    pub(super) fn new(config: Arc<ServerConfig>, now: Instant) -> Self {
+    pub(super) fn new(config: Arc<ServerConfig>, now: Instant, node: impl FnOnce() -> Node) -> Self {
         let limits = &config.limits.server;
         let queue = EventQueue::reporting_later(limits.max_queued_events, limits.max_queued_event_bytes);
         let document = config.resource.as_deref().and_then(Resource::document);
+        let node = config.has_store().then(|| Box::new(node()));
         Self {
             config,
             now,
@@ -70,6 +75,7 @@ impl ServerEnv {
             watchers: BTreeSet::new(),
             watched: WatchIndex::default(),
             tasks: Tasks::default(),
+            node,
             unread: BTreeSet::new(),
             dropped_head: Arc::default(),
             document,
@@ -161,6 +167,12 @@ impl ServerEnv {
         self.shares = Shares::default();
         self.timers.clear();
         self.unread.clear();
+    }
+
+    /// Returns the id of the first request of the engine to a client. Servers that share a store
+    /// have different ones, so that an answer finds the server that has asked.
+    pub(super) fn first_question(&self) -> i64 {
+        self.node.as_ref().map_or(0, |node| i64::from(node.tag().0) << 32) + 1
     }
 
     /// Emits an event of the application.

@@ -67,8 +67,17 @@ pub(super) struct AdmittedRequest {
     pub(super) unasked: bool,
     /// The memory that it holds while it runs, in bytes, as estimated.
     pub(super) size: usize,
-    /// The task whose end it waits for: the application does not get it.
-    pub(super) awaits: Option<TaskKey>,
+    /// What it waits for: the application does not get it.
+    pub(super) awaits: Option<Awaited>,
+}
+
+/// What a request waits for that the engine answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Awaited {
+    /// The end of this task.
+    Task(TaskKey),
+    /// What the store has of tasks.
+    Store,
 }
 
 /// The params of a request, and its metadata.
@@ -187,7 +196,7 @@ impl RequestParts {
             state,
             nonce: None,
             rounds: 0,
-            origin: None,
+            first: None,
             may_be_task,
             wanted_task: None,
             task: None,
@@ -231,7 +240,7 @@ impl RequestParts {
             state: None,
             nonce: None,
             rounds: 0,
-            origin: None,
+            first: None,
             may_be_task: wanted_task.is_some(),
             wanted_task: wanted_task.map(Box::new),
             task: None,
@@ -255,7 +264,7 @@ impl RequestParts {
         let ttl = ttl.map(|ttl| {
             Duration::try_from_secs_f64(ttl / 1000.0).unwrap_or(if ttl > 0.0 { Duration::MAX } else { Duration::ZERO })
         });
-        Ok(Some(TaskOptions { ttl, poll: None }))
+        Ok(Some(TaskOptions { ttl, ..TaskOptions::new() }))
     }
 
     /// Takes the input responses of a retry (multi round-trip requests). A client sends results

@@ -3,6 +3,7 @@
 
 use super::Responder;
 use super::incoming::IncomingRequest;
+use super::store::{StoreRequest, StoreToken};
 use crate::error::Diagnostic;
 use crate::event_queue::{Weigh, Weight};
 use crate::exchange::{ExchangeId, Outbound, RequestHead};
@@ -75,8 +76,14 @@ pub enum Event {
     /// An HTTP session has ended: no request of it follows. Not emitted when the server terminates.
     SessionEnded(SessionKey, SessionEnd),
     /// An event of a stream is kept for resumption. Emitted before the event is sent, in the order
-    /// of the stream, and only with [`ServerConfig::store`](super::ServerConfig::store).
-    Store(Append),
+    /// of the stream, and only with
+    /// [`ServerConfig::report_kept`](super::ServerConfig::report_kept).
+    Kept(KeptEvent),
+    /// The driver carries this out at the store, and returns the result with
+    /// [`Server::stored`](super::ServerCommands::stored). Not emitted without
+    /// [`ServerConfig::store`](super::ServerConfig::store). The engine waits for no reply to what
+    /// it emits when the server terminates.
+    Store(StoreToken, StoreRequest),
     /// A client violated the protocol, or the engine dropped a message of a client.
     Diagnostic(Diagnostic),
     /// The engine dropped notifications or diagnostics, since the application did not take them in
@@ -108,7 +115,7 @@ pub enum SessionEnd {
 /// An event that is kept for resumption.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Append {
+pub struct KeptEvent {
     /// The session.
     pub session: SessionKey,
     /// The stream within the session.

@@ -1,6 +1,7 @@
 //! A request as the application gets it.
 
 use super::responder::ResponderData;
+use super::state_keys::KeyAge;
 use super::tasks::TaskSlot;
 use crate::auth::Access;
 use crate::exchange::{Peer, RequestHead};
@@ -48,7 +49,7 @@ pub struct IncomingRequest {
     /// Number of earlier rounds in which it has asked.
     pub rounds: u32,
     /// Where the request began.
-    pub(super) origin: Option<FirstRound>,
+    pub(super) first: Option<FirstRound>,
     /// Whether its client takes a task as the response.
     pub(super) may_be_task: bool,
     /// What its client wants of the task, if it demands one (2025-11-25).
@@ -61,18 +62,34 @@ pub struct IncomingRequest {
 #[derive(Clone)]
 pub(super) struct FirstRound {
     pub(super) shared: Arc<ResponderData>,
+    pub(super) origin: Origin,
+}
+
+/// What identifies a request in all its rounds, on whichever server they run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    /// Its key in its first round.
     pub(super) key: RequestKey,
+    /// The key under which its state is sealed.
+    pub(super) age: KeyAge,
+}
+
+impl Origin {
+    /// Returns the origin of a request that begins.
+    pub(super) const fn here(key: RequestKey) -> Self {
+        Self { key, age: KeyAge::Current }
+    }
 }
 
 impl PartialEq for FirstRound {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.origin == other.origin
     }
 }
 
 impl fmt::Debug for FirstRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.key.fmt(f)
+        self.origin.fmt(f)
     }
 }
 
@@ -100,7 +117,7 @@ impl IncomingRequest {
     /// its connection.
     pub(crate) fn source(&self) -> String {
         let Context { peer, session, .. } = &self.context;
-        let address = self.origin.as_ref().and_then(|origin| origin.shared.config.address_of(peer));
+        let address = self.first.as_ref().and_then(|first| first.shared.config.address_of(peer));
         match (address, session) {
             (Some(address), _) => format!("{address}"),
             (None, Some(session)) => format!("{session:?}"),
@@ -111,9 +128,9 @@ impl IncomingRequest {
     /// Returns the id of the web page that the request for input of this name opens: see
     /// [`Cx::elicitation_id`](crate::Cx::elicitation_id).
     pub fn elicitation_id(&self, name: &str) -> String {
-        let origin = self.origin.as_ref();
-        let id = |origin: &FirstRound| origin.shared.elicitation_id(origin.key, self.context.principal.as_ref(), name);
-        origin.map(id).unwrap_or_default()
+        let first = self.first.as_ref();
+        let id = |first: &FirstRound| first.shared.elicitation_id(first.origin, self.context.principal.as_ref(), name);
+        first.map(id).unwrap_or_default()
     }
 }
 

@@ -68,6 +68,20 @@ pub(super) enum ServerTimer {
     Tasks,
     /// The next sweep of idle sessions.
     Sweep,
+    /// Limit for the oldest request to the store.
+    StoreReply,
+    /// The next renewal of the lease of this node.
+    StoreRenewal,
+    /// The store has failed, and is tried again.
+    StoreRetry,
+    /// The next look at the streams of other servers.
+    Tails,
+    /// The next look at the tasks that clients wait for.
+    AwaitedTasks,
+    /// The next look at the tasks of the store that clients watch.
+    WatchedTasks,
+    /// The next look for tasks of lost servers.
+    Orphans,
     /// The end of the grace period of a shutdown.
     Grace,
 }

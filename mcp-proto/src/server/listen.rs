@@ -9,6 +9,8 @@ use super::keys::{ReplyTo, SessionRef, TaskKey};
 use super::requests::Requests;
 use super::responder::ResponderData;
 use super::response::{ErrorReply, SerializedResponse};
+use super::store::{SessionChange, TaskDigest};
+use super::tasks::{TaskEntry, TaskRecord};
 use super::watched::{WatchedResources, Watcher};
 use super::weight;
 use super::wire::Wire;
@@ -19,6 +21,7 @@ use crate::rpc::{Id, Object, RawJson, notification, result_response};
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -51,6 +54,8 @@ pub(super) struct Listen {
     watched: Option<Box<WatchedResources>>,
     /// The tasks that it includes, and the change of each that its client was notified of.
     tasks: BTreeMap<TaskKey, u64>,
+    /// The tasks of the store that it includes, and the version of each that its client has got.
+    stored: BTreeMap<TaskDigest, u64>,
     /// Number of changes of lists that its client was notified of.
     told: u64,
 }
@@ -79,6 +84,7 @@ impl Listen {
             env.watched.forget(watched, Watcher::Listen(key));
         }
         self.tasks.keys().for_each(|task| env.tasks.unwatch(*task, key));
+        self.stored.keys().for_each(|task| env.unwatch_stored_task(*task, key));
         env.shares.give_back(self.client, Bound::RunningBytes, self.size);
         env.shares.give_back(self.client, Bound::Streams, 1);
     }
@@ -109,25 +115,39 @@ impl Listens {
         self.table.clear();
     }
 
-    /// Notifies the clients of a change, if the server declares that it does.
-    pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) {
+    /// Notifies the clients of a change. Returns false, and does nothing, unless the server
+    /// declares that it does.
+    pub(super) fn publish(&mut self, wire: &mut Wire, change: Change) -> bool {
         let declared = &wire.env.config.capabilities;
         let (list, is_declared) = match change {
             Change::Tools => (0, declared.announces_tools()),
             Change::Prompts => (1, declared.announces_prompts()),
             Change::Resources => (2, declared.announces_resources()),
-            Change::Resource(uri) if declared.watches_resources() => {
-                return self.publish_update(wire, &uri.into());
+            Change::Resource(uri) => {
+                let is_declared = declared.watches_resources();
+                if is_declared {
+                    self.publish_update(wire, &uri.into());
+                }
+                return is_declared;
             }
-            Change::Resource(_) => return,
         };
         if !is_declared {
-            return;
+            return false;
         }
         self.changes += 1;
         self.latest[list] = self.changes;
         let watchers: Vec<ExchangeId> = wire.env.watchers.iter().copied().collect();
         watchers.into_iter().for_each(|x| self.tell_changes(wire, x));
+        true
+    }
+
+    /// Notifies the clients of everything that they watch: any of it may have changed.
+    pub(super) fn publish_all(&mut self, wire: &mut Wire) {
+        let watched: Vec<String> = wire.env.watched.uris().map(Into::into).collect();
+        let lists = [Change::Tools, Change::Prompts, Change::Resources];
+        for change in lists.into_iter().chain(watched.into_iter().map(Change::Resource)) {
+            self.publish(wire, change);
+        }
     }
 
     /// Notifies the clients that watch a resource, or one that it is a part of.
@@ -155,7 +175,11 @@ impl Listens {
     /// The client is initialized: it receives notifications of changes from now on.
     pub(super) fn session_is_ready(&mut self, wire: &mut Wire, session_ref: SessionRef) {
         let Some(session) = wire.session_mut(session_ref) else { return };
+        let was_ready = session.is_ready();
         session.set_ready();
+        if !was_ready {
+            wire.note_change(session_ref, SessionChange::Ready);
+        }
         if let SessionRef::Duplex(x) = session_ref {
             wire.env.watchers.insert(x);
         }
@@ -226,7 +250,8 @@ impl Listens {
         let Some(listen) = self.table.get_mut(&key) else { return };
         let id = subscription(&listen.id);
         for (key, told) in &mut listen.tasks {
-            let Some(task) = wire.env.tasks.get(*key).filter(|task| task.changes > *told) else { continue };
+            let is_news = |task: &&TaskEntry| task.changes > *told && wire.env.shows_task(task);
+            let Some(task) = wire.env.tasks.get(*key).filter(is_news) else { continue };
             let note = notification(TASK, Some(&task.detailed().with(meta::META, &id)));
             let changes = task.changes;
             if !wire.has_room(reply_to, note.len()) {
@@ -234,6 +259,59 @@ impl Listens {
             }
             *told = changes;
             wire.send(reply_to, note);
+        }
+    }
+
+    /// The store has this version of a task that a subscription includes. A client that has no room
+    /// for it gets it later.
+    pub(super) fn tell_stored(
+        &mut self,
+        wire: &mut Wire,
+        key: RequestKey,
+        (task, version): (TaskDigest, u64),
+        record: &TaskRecord,
+    ) {
+        let Some(listen) = self.table.get_mut(&key) else { return };
+        let is_own = record.owner == wire.env.rights(listen.exchange).principal;
+        let note = || {
+            let state = TaskEntry::view(record).detailed();
+            notification(TASK, Some(&state.with(meta::META, subscription(&listen.id))))
+        };
+        if let Some(told) = listen.stored.get_mut(&task).filter(|told| is_own && **told != version) {
+            let note = note();
+            if !wire.has_room(listen.reply_to, note.len()) {
+                return;
+            }
+            *told = version;
+            wire.send(listen.reply_to, note);
+        }
+        if !is_own || record.has_ended() {
+            self.forget_stored(&mut wire.env, key, task);
+        }
+    }
+
+    /// A subscription does not include a task of the store any more.
+    pub(super) fn forget_stored(&mut self, env: &mut ServerEnv, key: RequestKey, task: TaskDigest) {
+        if let Some(listen) = self.table.get_mut(&key) {
+            listen.stored.remove(&task);
+        }
+        env.unwatch_stored_task(task, key);
+    }
+
+    /// A task leaves this server: the subscriptions that include it read it in the store from now
+    /// on.
+    pub(super) fn watch_in_store(&mut self, env: &mut ServerEnv, key: TaskKey) {
+        for by in env.tasks.watchers(key) {
+            let Some(listen) = self.table.get_mut(&by) else { continue };
+            let (Some(told), Some(task)) = (listen.tasks.remove(&key), env.tasks.get(key)) else { continue };
+            let (id, version) = (task.id.clone(), if told == task.changes { task.stored_version() } else { 0 });
+            let is_over = task.has_ended() && told == task.changes;
+            env.tasks.unwatch(key, by);
+            if !is_over {
+                let task = env.watch_stored_task(&id, by);
+                listen.stored.insert(task, version);
+                env.read_watched_task(task);
+            }
         }
     }
 
@@ -278,9 +356,11 @@ impl Listens {
         }
         let watched = (!filter.uris.is_empty()).then(|| Box::new(watched));
         let told = self.changes;
-        let tasks = wire.env.watched_tasks(key, &filter);
+        let (tasks, stored) = wire.env.watched_tasks(key, &filter);
+        let to_read: Vec<TaskDigest> = stored.keys().copied().collect();
+        let id_ = id.clone();
         let listen =
-            Listen { exchange: x, reply_to, client, size, id: id.clone(), version, lists, watched, tasks, told };
+            Listen { exchange: x, reply_to, client, size, id: id_, version, lists, watched, tasks, stored, told };
         self.table.insert(key, listen);
         if let Some(exchange) = wire.env.exchanges.get_mut(&x) {
             exchange.listens.insert(key);
@@ -293,6 +373,7 @@ impl Listens {
         wire.send(reply_to, notification("notifications/subscriptions/acknowledged", Some(&params)));
         wire.env.drop_head(x);
         self.tell_subscription(wire, key);
+        to_read.into_iter().for_each(|task| wire.env.read_watched_task(task));
         Ok(())
     }
 

@@ -47,6 +47,8 @@ mod running;
 mod seal;
 mod session;
 mod shares;
+mod state_keys;
+pub mod store;
 mod tasks;
 mod transport;
 mod watched;
@@ -60,11 +62,12 @@ mod tests;
 pub use commands::ServerCommands;
 pub use compat::{ServerCompat, UnknownEvent};
 pub use config::{ServerConfig, Sessions, SsePaths};
-pub use event::{Append, Event, Output, SessionEnd};
+pub use event::{Event, KeptEvent, Output, SessionEnd};
 pub use hosts::Hosts;
 pub(crate) use incoming::TaskOffer;
 pub use incoming::{Context, IncomingRequest, RequestState};
 pub use responder::Responder;
+pub use state_keys::StateKeys;
 
 pub(crate) use tasks::TaskSlot;
 pub(crate) use transport::unavailable;
@@ -73,6 +76,7 @@ use crate::error::{DiagnosticKind, Refusal, RefusedCommand};
 use crate::exchange::{ExchangeEvent, ExchangeId, Inbound, Outbound, Peer};
 use crate::input::{Input, InputResult, Note, RequestKey, ServerCommand, ServerInput};
 use crate::seed::Seed;
+use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
@@ -87,6 +91,7 @@ use load::{Load, size};
 use requests::Requests;
 use responder::ResponderData;
 use shares::Full;
+use store::Node;
 use transport::{Binding, Http, HttpState, ServedExchange};
 use wire::Wire;
 
@@ -135,14 +140,20 @@ impl ServerCommands for Server {
                 self.on_note(key, note).map_err(|refused| refused.map(|note| ServerCommand::Notify(key, note)))?;
             }
             ServerCommand::Publish(_) if self.is_terminated() => {}
-            ServerCommand::Publish(change) => self.listens.publish(&mut self.wire, change),
+            ServerCommand::Publish(change) => self.on_publish(change),
             ServerCommand::Elicited(_) if self.is_terminated() => {}
-            ServerCommand::Elicited(id) => self.requests.on_elicited(&mut self.wire, &id),
+            ServerCommand::Elicited(id) => self.on_page_complete(id),
             ServerCommand::Revoke(principal) => self.on_revoke(&principal),
+            ServerCommand::Stored(token, result) => self.on_stored(token, result),
+            ServerCommand::Arrived(_) if self.is_terminated() => {}
+            ServerCommand::Arrived(item) => self.on_arrived(item),
             ServerCommand::Admit(key, admission) => self.on_admission(key, admission),
             ServerCommand::Shutdown(grace) => self.on_shutdown(grace),
         }
         self.tell_tasks();
+        self.keep_changes();
+        self.ask_about_tasks();
+        self.store_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -152,22 +163,24 @@ impl ServerCommands for Server {
 impl Server {
     /// Creates a server without exchanges. `seed` must be unpredictable and used for no other
     /// engine. The key that seals `requestState` is derived from it, unless the configuration has
-    /// one.
+    /// some.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let seed = Seed::new(seed);
-        let seal_key = config.state_key.unwrap_or_else(|| seed.derive("request state"));
+        let keys = config.state_keys.clone().unwrap_or_else(|| seed.derive("request state").into());
         let nonce_key = seed.derive("nonces");
         let [a, b, c, ..] = seed.derive("request keys");
         // The upper bits distinguish the keys of this engine from those of another. The lower 40
         // bits count.
         let next_key = u64::from_be_bytes([a, b, c, 0, 0, 0, 0, 0]) + 1;
-        let shared = Arc::new(ResponderData::new(config.clone(), seal_key, nonce_key));
+        let shared = Arc::new(ResponderData::new(config.clone(), keys, nonce_key));
+        let mut env = ServerEnv::new(config, now, || Node::new(Seed::new(seed.derive("incarnations"))));
+        env.join_store();
         Self {
             requests: Requests::new(shared.clone(), next_key),
             listens: Listens::new(shared.clone()),
             shared,
             life: Life::Serving,
-            wire: Wire { env: ServerEnv::new(config, now), http: HttpState::new(Seed::new(seed.derive("sessions"))) },
+            wire: Wire { env, http: HttpState::new(Seed::new(seed.derive("sessions"))) },
         }
     }
 
@@ -185,6 +198,9 @@ impl Server {
             Input::Tick => self.on_tick(),
         }
         self.tell_tasks();
+        self.keep_changes();
+        self.ask_about_tasks();
+        self.store_tasks();
         self.close_expired();
         self.end_if_drained();
         Ok(InputResult::Done)
@@ -248,6 +264,11 @@ impl Server {
     /// Returns whether the application has called [`shutdown`](Self::shutdown).
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.life != Life::Serving
+    }
+
+    /// Returns what the store has done for this server. Zero without one.
+    pub fn store_stats(&self) -> StoreStats {
+        self.wire.env.store_stats()
     }
 
     /// Returns whether the server has emitted [`Event::Terminated`].
@@ -347,6 +368,7 @@ impl Server {
     /// that can be resumed.
     fn drop_exchange(&mut self, x: ExchangeId) {
         let Some(exchange) = self.wire.env.close(x) else { return };
+        self.wire.http.tails.remove(&x);
         if let Some(duplex) = exchange.binding.duplex() {
             self.requests.leave_pages(&mut self.wire.env, SessionRef::Duplex(x));
             self.wire.http.forget_sse(&mut self.wire.env, duplex);
@@ -409,6 +431,7 @@ impl Server {
 
     /// The grace period of the shutdown is over.
     fn on_grace(&mut self) {
+        self.lose_tasks();
         self.requests.end_all(&mut self.wire);
         self.terminate();
     }
@@ -437,6 +460,16 @@ impl Server {
                 ServerTimer::Expiry(x) => self.on_expiry(x),
                 ServerTimer::Keep(stream) => self.wire.http.on_keep(&mut self.wire.env, stream),
                 ServerTimer::Sweep => self.on_sweep(),
+                ServerTimer::StoreReply => self.on_store_timeout(),
+                ServerTimer::StoreRenewal => self.wire.env.renew_lease(),
+                ServerTimer::StoreRetry => {
+                    self.wire.env.retry_store();
+                    self.store_stalled();
+                }
+                ServerTimer::Tails => self.on_tails(),
+                ServerTimer::AwaitedTasks => self.on_awaited_tasks(),
+                ServerTimer::WatchedTasks => self.on_watched_tasks(),
+                ServerTimer::Orphans => self.sweep_orphans(),
                 ServerTimer::Grace => self.on_grace(),
             }
         }
@@ -448,8 +481,8 @@ impl Server {
         if self.life != Life::Draining || !self.requests.is_empty() {
             return;
         }
-        // Last, since it looks at all streams.
-        if self.wire.http.is_awaited() {
+        // Last, since they look at all tasks and streams.
+        if self.wire.env.has_unkept_tasks() || self.wire.http.is_awaited() {
             return;
         }
         self.terminate();
@@ -468,6 +501,7 @@ impl Server {
                 None => {}
             }
         }
+        self.wire.env.leave_store();
         self.wire.env.clear();
         self.requests.clear_pages();
         self.listens.clear();

@@ -145,7 +145,7 @@ impl Responder {
         }
         let memory = Memory {
             nonce: self.mint_nonce(),
-            origin: self.origin.number(),
+            origin: self.origin.key.number(),
             rounds: self.rounds + 1,
             asked: requests.iter().map(|(name, _)| name.clone()).collect(),
             inputs: self.inputs.clone(),

@@ -27,11 +27,13 @@
 //! [`ReplyTo`] and the ids of its session, if it has one. [`rekey`](Requests::rekey) only changes
 //! its key.
 
+mod endings;
+
 use super::client::{Bound, ClientIdentity};
 use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
-use super::era::AdmittedRequest;
-use super::incoming::FirstRound;
+use super::era::{AdmittedRequest, Awaited};
+use super::incoming::{FirstRound, Origin};
 use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
@@ -49,7 +51,6 @@ use crate::short_map::ShortMap;
 use crate::short_set::ShortSet;
 use crate::version::Era;
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -175,13 +176,20 @@ impl Requests {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
-        incoming.origin = Some(FirstRound { shared: self.shared.clone(), key });
+        incoming.first = Some(FirstRound { shared: self.shared.clone(), origin: Origin::here(key) });
         let takes_place = incoming.may_be_task && wire.env.reserve_task(client);
         if takes_place {
             incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
         }
-        let entry = (takes_place || version.era() == Era::Legacy).then(|| {
-            Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
+        let asks_store = awaits == Some(Awaited::Store);
+        let entry = (takes_place || asks_store || version.era() == Era::Legacy).then(|| {
+            Box::new(RequestEntry {
+                incoming: incoming.clone(),
+                router: None,
+                inputs: Inputs::new(),
+                rounds: 0,
+                state: None,
+            })
         });
         let running = ServedRequest {
             exchange: x,
@@ -197,7 +205,11 @@ impl Requests {
             held: None,
             since: wire.env.now,
             spent: Duration::ZERO,
-            stage: awaits.map_or(RequestStage::Handler, RequestStage::Result),
+            stage: match awaits {
+                None => RequestStage::Handler,
+                Some(Awaited::Task(task)) => RequestStage::Result(task),
+                Some(Awaited::Store) => RequestStage::Store,
+            },
             place: if takes_place { TaskPlace::Reserved } else { TaskPlace::None },
             entry,
             size,
@@ -206,14 +218,23 @@ impl Requests {
         if let Some(here) = wire.running_mut(reply_to) {
             here.insert(key);
         }
+        if let ReplyTo::Stream(stream) = reply_to {
+            wire.http.answers_request(stream, &id);
+        }
         if let Some(session) = wire.session_of_mut(reply_to) {
             session.insert(id, key);
         }
         match awaits {
             None => self.hand_out(&mut wire.env, key, incoming, None, 0, fault),
             // It may have ended, or have questions.
-            Some(task) => wire.env.tasks.changes(task),
+            Some(Awaited::Task(task)) => wire.env.tasks.changes(task),
+            Some(Awaited::Store) => wire.env.asks_store(key),
         }
+    }
+
+    /// Adds a request that has begun at another server.
+    pub(super) fn table_insert(&mut self, key: RequestKey, running: ServedRequest) {
+        self.table.insert(key, running);
     }
 
     /// Emits the request, for the first or a further round.
@@ -238,7 +259,7 @@ impl Requests {
         let received_at = u64::try_from(env.now.since_origin().as_micros()).unwrap_or(u64::MAX);
         let responder = Responder {
             key,
-            origin: incoming.origin.as_ref().map_or(key, |origin| origin.key),
+            origin: incoming.first.as_ref().map_or(Origin::here(key), |first| first.origin),
             exchange: running.exchange,
             client: running.client,
             id: running.id.clone(),
@@ -276,7 +297,11 @@ impl Requests {
     pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
-        let Some(entry) = &running.entry else { return };
+        let is_kept = env.config.shares_tasks();
+        let Some(entry) = &mut running.entry else { return };
+        if is_kept {
+            entry.state.clone_from(&state);
+        }
         let (mut incoming, router, rounds) = (entry.incoming.clone(), entry.router.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
         incoming.state = state.map(RequestState::Kept);
@@ -372,78 +397,6 @@ impl Requests {
         if let Some(running) = self.get(key) {
             self.leave(wire, key, running);
         }
-    }
-
-    /// Ends a request without a response. If its exchange `is_open`, the engine withdraws its own
-    /// requests on it.
-    pub(super) fn cancel(&mut self, wire: &mut Wire, key: RequestKey, is_open: bool) {
-        let Some(running) = self.forget(wire, key) else { return };
-        match &running.stage {
-            RequestStage::Handler => wire.env.emit(Event::Cancelled(key)),
-            RequestStage::Asking(asking) if is_open => asking.withdraw(wire, running.reply_to),
-            RequestStage::Asking(_) | RequestStage::Waiting | RequestStage::Result(_) => {}
-        }
-        // If the exchange is over, its batch needs no response.
-        wire.no_reply(running.reply_to, running.batch.filter(|_| is_open));
-    }
-
-    /// Returns the request that a `notifications/cancelled` names. Returns `None` and emits a
-    /// diagnostic if there is none, or if its id is invalid or too long.
-    pub(super) fn find_cancelled(
-        &self,
-        wire: &mut Wire,
-        session_ref: Option<SessionRef>,
-        params: Option<&RawJson>,
-    ) -> Option<RequestKey> {
-        let id = Object::read_opt(params).ok().and_then(|params| params.id("requestId"));
-        if id.as_ref().is_some_and(|id| id.size() > wire.env.config.limits.frame.max_id) {
-            wire.env.diagnose(DiagnosticKind::LongId, "a cancellation names an id that is too long");
-            return None;
-        }
-        let key = id.as_ref().and_then(|id| wire.session(session_ref?)?.request(id));
-        if key.is_none() {
-            let detail = id.map_or_else(|| "no legible id".into(), |id| format!("{id}"));
-            wire.env.diagnose(DiagnosticKind::UnknownCancel, &detail);
-        }
-        key
-    }
-
-    pub(super) fn on_ask_timeout(&mut self, wire: &mut Wire, key: RequestKey) {
-        wire.env.diagnose(DiagnosticKind::AskTimeout, "");
-        self.end_asking(wire, key, "the client did not answer in time");
-    }
-
-    /// Ends every request, since the server shuts down.
-    pub(super) fn end_all(&mut self, wire: &mut Wire) {
-        let running: Vec<RequestKey> = self.table.keys().copied().collect();
-        for key in running {
-            self.end_request(wire, key, "the server is shutting down");
-        }
-    }
-
-    /// Ends a request with an error: cancels its handler, or withdraws the requests to its client.
-    pub(super) fn end_request(&mut self, wire: &mut Wire, key: RequestKey, why: &str) {
-        match self.table.get(&key).map(|running| &running.stage) {
-            Some(RequestStage::Handler) => {
-                wire.env.emit(Event::Cancelled(key));
-                self.finish_with_error(wire, key, why);
-            }
-            Some(RequestStage::Asking(_)) => self.end_asking(wire, key, why),
-            Some(RequestStage::Waiting | RequestStage::Result(_)) => self.finish_with_error(wire, key, why),
-            None => {}
-        }
-    }
-
-    fn end_asking(&mut self, wire: &mut Wire, key: RequestKey, message: &str) {
-        let Some(running) = self.table.get_mut(&key) else { return };
-        let reply_to = running.reply_to;
-        if let RequestStage::Asking(asking) = &mut running.stage {
-            // `forget` then finds nothing left to close.
-            let open = core::mem::take(asking);
-            open.settle(wire, reply_to);
-            open.withdraw(wire, reply_to);
-        }
-        self.finish_with_error(wire, key, message);
     }
 
     /// Handles the answer of the application. Drops it unless the handler of the request runs.

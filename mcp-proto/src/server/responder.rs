@@ -3,9 +3,10 @@
 
 use super::ServerConfig;
 use super::client::ClientKey;
-use super::incoming::{Declaration, IncomingRequest, RequestState};
+use super::incoming::{Declaration, IncomingRequest, Origin, RequestState};
 use super::keys::TaskKey;
 use super::seal::{self, Memory};
+use super::state_keys::{KeyAge, StateKeys};
 use super::tasks::TaskSlot;
 use crate::auth::{INSUFFICIENT_SCOPE, Scopes};
 use crate::error::{Diagnostic, DiagnosticKind};
@@ -35,11 +36,9 @@ use hmac_sha256::HMAC;
 #[derive(PartialEq)]
 pub(super) struct ResponderData {
     pub(super) config: Arc<ServerConfig>,
-    pub(super) seal_key: [u8; 32],
+    pub(super) keys: StateKeys,
     /// The key of the nonces of sealed states.
     nonce_key: [u8; 32],
-    /// The key of the ids of web pages. All servers that share the key of sealed states share it.
-    elicitation_key: [u8; 32],
     /// The key of the ids of tasks.
     task_key: [u8; 32],
     /// The `_meta` that every result of 2026-07-28 has: the name and version of the server.
@@ -47,21 +46,20 @@ pub(super) struct ResponderData {
 }
 
 impl ResponderData {
-    pub(super) fn new(config: Arc<ServerConfig>, seal_key: [u8; 32], nonce_key: [u8; 32]) -> Self {
+    pub(super) fn new(config: Arc<ServerConfig>, keys: StateKeys, nonce_key: [u8; 32]) -> Self {
         let info = config.info.write(ProtocolVersion::V2026_07_28);
         let result_meta = Object::new().with(meta::SERVER_INFO, info);
-        let elicitation_key = HMAC::mac("elicitation ids", seal_key);
         let task_key = HMAC::mac("task ids", nonce_key);
-        Self { config, seal_key, nonce_key, elicitation_key, task_key, result_meta }
+        Self { config, keys, nonce_key, task_key, result_meta }
     }
 
-    /// Returns the id of a web page that a request needs, by the key of the request in its first
-    /// round. It cannot be predicted without the key of the ids. It belongs to this principal: a
-    /// request of another one never has it.
-    pub(super) fn elicitation_id(&self, request: RequestKey, principal: Option<&Principal>, name: &str) -> String {
+    /// Returns the id of a web page that a request needs, by its first round. It cannot be
+    /// predicted without the key of the ids. It belongs to this principal: a request of another one
+    /// never has it.
+    pub(super) fn elicitation_id(&self, origin: Origin, principal: Option<&Principal>, name: &str) -> String {
         let principal = principal.map(|principal| principal.0.as_bytes());
-        let mut mac = HMAC::new(self.elicitation_key);
-        mac.update(request.number().to_be_bytes());
+        let mut mac = HMAC::new(self.keys.naming_pages(origin.age));
+        mac.update(origin.key.number().to_be_bytes());
         // No principal is not the same as an empty one.
         mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
         mac.update(principal.unwrap_or_default());
@@ -71,7 +69,12 @@ impl ResponderData {
 
     /// Returns the id of a task. Without the key of the ids it cannot be guessed.
     pub(super) fn task_id(&self, key: TaskKey) -> String {
-        URL_SAFE_NO_PAD.encode(&HMAC::mac(key.0.to_be_bytes(), self.task_key)[..24])
+        let random = HMAC::mac(key.0.to_be_bytes(), self.task_key);
+        if self.config.shares_tasks() {
+            let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _] = random;
+            return self.keys.session_id(&random);
+        }
+        URL_SAFE_NO_PAD.encode(&random[..24])
     }
 
     /// Completes a result as its revision demands. On 2026-07-28 it gets `resultType`, the server's
@@ -125,8 +128,8 @@ impl fmt::Debug for ResponderData {
 #[must_use = "a request whose responder is dropped is never answered"]
 pub struct Responder {
     pub(super) key: RequestKey,
-    /// The key of the request in its first round.
-    pub(super) origin: RequestKey,
+    /// Its first round.
+    pub(super) origin: Origin,
     pub(super) exchange: ExchangeId,
     pub(super) client: ClientKey,
     pub(super) id: Id,
@@ -328,25 +331,30 @@ impl Responder {
         incoming.inputs = inputs.clone();
         incoming.state = memory.state.map(RequestState::Kept);
         incoming.nonce = Some(memory.nonce);
-        self.origin = RequestKey::new(memory.origin);
-        if let Some(origin) = &mut incoming.origin {
-            origin.key = self.origin;
+        self.origin.key = RequestKey::new(memory.origin);
+        if let Some(first) = &mut incoming.first {
+            first.origin = self.origin;
         }
         self.inputs = inputs;
         (self.rounds, incoming.rounds) = (memory.rounds, memory.rounds);
         Ok(())
     }
 
-    fn unseal(&self, sealed: &str) -> Result<Memory, &'static str> {
+    fn unseal(&mut self, sealed: &str) -> Result<Memory, &'static str> {
         if sealed.len() > self.shared.config.limits.server.max_state {
             return Err("larger than the limit");
         }
+        let opened = seal::open(&self.binding(), self.received_unix(), sealed);
+        if opened.is_ok() || self.shared.keys.previous.is_none() {
+            return opened;
+        }
+        self.origin.age = KeyAge::Previous;
         seal::open(&self.binding(), self.received_unix(), sealed)
     }
 
     pub(super) fn binding(&self) -> seal::StateBinding<'_> {
         seal::StateBinding {
-            key: &self.shared.seal_key,
+            key: self.shared.keys.sealing(self.origin.age),
             server: &self.shared.config.info.name,
             principal: self.principal.as_ref(),
             method: &self.method,

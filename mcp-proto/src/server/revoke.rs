@@ -13,10 +13,8 @@ use alloc::vec::Vec;
 const REVOKED: &str = "the server has ended the access of this principal";
 
 impl Server {
-    pub(super) fn on_revoke(&mut self, principal: &Principal) {
-        if self.is_terminated() {
-            return;
-        }
+    /// Ends everything of a principal.
+    pub(super) fn end_access(&mut self, principal: &Principal) {
         self.wire
             .http
             .sessions_of(principal)

@@ -114,6 +114,10 @@ pub(super) enum RequestStage {
     Waiting,
     /// The request waits for the end of this task (`tasks/result` of 2025-11-25).
     Result(TaskKey),
+    /// The request is about a task, and waits for the store.
+    Store,
+    /// The same, for the end of a task that another server has taken from this one.
+    Displaced,
 }
 
 /// The engine's requests of one round.
@@ -149,4 +153,6 @@ pub(super) struct RequestEntry {
     pub(super) router: Option<KeptRouter>,
     pub(super) inputs: Inputs,
     pub(super) rounds: u32,
+    /// The state that the handler has got in this round.
+    pub(super) state: Option<RawJson>,
 }

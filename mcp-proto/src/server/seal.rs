@@ -97,12 +97,7 @@ fn mac(binding: &StateBinding<'_>, head: &[u8], body: &[u8]) -> HMAC {
 impl Memory {
     fn write(&self) -> RawJson {
         let asked: Vec<RawJson> = self.asked.iter().map(|name| name.as_str().into()).collect();
-        let results = self.inputs.iter().filter_map(|(name, input)| Some((name.clone(), input.as_ref().ok()?.clone())));
-        let errors = self.inputs.iter().filter_map(|(name, input)| {
-            let error = input.as_ref().err()?;
-            Some((name.clone(), write_error(error).into()))
-        });
-        let (results, errors): (Object, Object) = (results.collect(), errors.collect());
+        let (results, errors) = write_inputs(&self.inputs);
         Object::new()
             .with("nonce", self.nonce.as_str())
             .with("origin", self.origin)
@@ -116,13 +111,7 @@ impl Memory {
 
     fn read(json: &RawJson) -> Result<Self, DecodeError> {
         let object = Object::read(json)?;
-        let mut inputs = Inputs::new();
-        for (name, result) in object.object("results")?.iter() {
-            inputs.insert(name.into_owned(), Ok(result));
-        }
-        for (name, error) in object.object("errors")?.iter() {
-            inputs.insert(name.into_owned(), Err(read_error(&Object::read(&error)?)?));
-        }
+        let inputs = read_inputs(&object)?;
         Ok(Self {
             nonce: object.required("nonce")?,
             origin: object.required("origin")?,
@@ -134,12 +123,34 @@ impl Memory {
     }
 }
 
-fn write_error(error: &ErrorObject) -> Object {
+/// Returns the results and the errors among input responses.
+pub(super) fn write_inputs(inputs: &Inputs) -> (Object, Object) {
+    let results = inputs.iter().filter_map(|(name, input)| Some((name.clone(), input.as_ref().ok()?.clone())));
+    let errors = inputs.iter().filter_map(|(name, input)| {
+        let error = input.as_ref().err()?;
+        Some((name.clone(), write_error(error).into()))
+    });
+    (results.collect(), errors.collect())
+}
+
+/// Reads the input responses in the members `results` and `errors`.
+pub(super) fn read_inputs(object: &Object) -> Result<Inputs, DecodeError> {
+    let mut inputs = Inputs::new();
+    for (name, result) in object.object("results")?.iter() {
+        inputs.insert(name.into_owned(), Ok(result));
+    }
+    for (name, error) in object.object("errors")?.iter() {
+        inputs.insert(name.into_owned(), Err(read_error(&Object::read(&error)?)?));
+    }
+    Ok(inputs)
+}
+
+pub(super) fn write_error(error: &ErrorObject) -> Object {
     let object = Object::new().with("code", error.code).with("message", error.message.as_str());
     object.with_opt("data", error.data.clone())
 }
 
-fn read_error(object: &Object) -> Result<ErrorObject, DecodeError> {
+pub(super) fn read_error(object: &Object) -> Result<ErrorObject, DecodeError> {
     Ok(ErrorObject { code: object.required("code")?, message: object.required("message")?, data: object.get("data") })
 }
 

@@ -26,6 +26,7 @@ pub(super) struct Session {
     /// The engine's requests that wait for a response, by their id on the wire. The value is the
     /// request for which the engine sent it.
     questions: BTreeMap<i64, RequestKey>,
+    first_question: i64,
     next_question: i64,
     /// Whether the client has sent `notifications/initialized`. It receives no notification of a
     /// change before.
@@ -99,14 +100,15 @@ impl RetiredIds {
 
 impl Session {
     /// Creates a session. `changes`: number of changes before it, which its client is not notified
-    /// of.
-    pub(super) const fn new(negotiated: Option<SessionTerms>, changes: u64) -> Self {
+    /// of. `first_question`: the id of the first request of the engine.
+    pub(super) const fn new(negotiated: Option<SessionTerms>, changes: u64, first_question: i64) -> Self {
         Self {
             negotiated,
             requests: BTreeMap::new(),
             retired: RetiredIds { known: BTreeSet::new(), order: VecDeque::new() },
             questions: BTreeMap::new(),
-            next_question: 1,
+            first_question,
+            next_question: first_question,
             is_ready: false,
             announced: changes,
             log_level: None,
@@ -177,6 +179,11 @@ impl Session {
         self.requests.get(id).copied()
     }
 
+    /// Returns the running request or the subscription whose id is this one.
+    pub(super) fn request_of(&self, is_it: impl Fn(&Id) -> bool) -> Option<RequestKey> {
+        self.requests.iter().find(|(id, _)| is_it(id)).map(|(_, key)| *key)
+    }
+
     /// Returns the number of running requests and subscriptions.
     pub(super) fn running(&self) -> usize {
         self.requests.len()
@@ -194,7 +201,7 @@ impl Session {
     pub(super) fn question(&self, id: Option<i64>) -> QuestionState {
         match id {
             Some(id) if self.questions.contains_key(&id) => QuestionState::Open(id),
-            Some(id) if (1..self.next_question).contains(&id) => QuestionState::Closed,
+            Some(id) if (self.first_question..self.next_question).contains(&id) => QuestionState::Closed,
             _ => QuestionState::Unknown,
         }
     }
@@ -213,6 +220,11 @@ impl Session {
     /// initialized.
     pub(super) const fn set_ready(&mut self) {
         self.is_ready = true;
+    }
+
+    /// Returns whether the client is initialized.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     /// Returns the number of changes that the client was notified of, if it is to be notified of

@@ -63,6 +63,11 @@ impl WatchIndex {
         found
     }
 
+    /// Returns the URIs that are watched.
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|uri| &**uri)
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -89,6 +94,10 @@ fn wholes(uri: &str) -> impl Iterator<Item = &str> {
 impl WatchedResources {
     pub(super) fn len(&self) -> usize {
         self.uris.len()
+    }
+
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().map(|uri| &**uri)
     }
 
     pub(super) fn contains(&self, uri: &str) -> bool {

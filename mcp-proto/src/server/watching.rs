@@ -7,16 +7,19 @@ use super::keys::SessionRef;
 use super::listen::SubscriptionRequest;
 use super::requests::Requests;
 use super::response::{ErrorReply, SerializedResponse};
+use super::store::SessionChange;
 use super::watched::Watcher;
 use super::wire::Wire;
 use super::{Server, ServerConfig, weight};
 use crate::error::DiagnosticKind;
+use crate::exchange::ExchangeId;
 use crate::input::{Answer, RequestAnswer, RequestKey, Watch};
 use crate::model::logging::LogLevel;
 use crate::rpc::{Object, code, error_response};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 /// The request of a legacy client for the level of its log messages.
 pub(super) const SET_LEVEL: &str = "logging/setLevel";
@@ -26,16 +29,19 @@ pub(super) const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
 impl Server {
     /// Sets the level of the log messages of a session.
-    pub(super) fn set_level(&mut self, session: Option<SessionRef>, params: &Object) -> Result<(), ErrorReply> {
+    pub(super) fn set_level(&mut self, session_ref: Option<SessionRef>, params: &Object) -> Result<(), ErrorReply> {
         if !self.shared.config.capabilities.has_logging() {
             return Err(ErrorReply::method(SET_LEVEL));
         }
         let level = params.get("level").and_then(|level| LogLevel::read(&level));
         let level = level.ok_or_else(|| ErrorReply::params("`level` is not one of the eight levels"))?;
-        let session = session.and_then(|session| self.wire.session_mut(session));
+        let session = session_ref.and_then(|session| self.wire.session_mut(session));
         let text = "the level belongs to a session, and there is none";
         let none = || ErrorReply::new(DiagnosticKind::BadSession, code::INTERNAL_ERROR, text);
         session.ok_or_else(none)?.set_log_level(level);
+        if let Some(session) = session_ref {
+            self.wire.note_change(session, SessionChange::Level(level));
+        }
         Ok(())
     }
 
@@ -64,6 +70,11 @@ impl Server {
         answered.into_iter().for_each(|reply_to| self.end_if_quiet(reply_to));
     }
 
+    /// Leaves out of a filter the tasks that the client of an exchange may not have.
+    pub(super) fn keep_own_tasks(&self, x: ExchangeId, filter: &mut Watch) {
+        self.wire.env.keep_own_tasks(x, filter, |id| self.shared.keys.has_made_session(id));
+    }
+
     /// Opens the subscription of a request that the application has accepted.
     fn open_accepted(&mut self, key: RequestKey, filter: Watch) {
         if self.requests.in_handler(key).is_none() {
@@ -71,7 +82,9 @@ impl Server {
         }
         let Some(request) = self.requests.forget(&mut self.wire, key) else { return };
         let (exchange, reply_to, id, version) = (request.exchange, request.reply_to, request.id, request.version);
-        let filter = self.shared.config.bounded(filter);
+        let mut filter = self.shared.config.bounded(filter);
+        // The application decides on resources only.
+        self.keep_own_tasks(exchange, &mut filter);
         let wanted = SubscriptionRequest { exchange, id: id.clone(), version, filter, reply_to: Some(reply_to) };
         let opened = self.listens.open(&mut self.wire, &mut self.requests, wanted);
         if let Err(ErrorReply { error, kind, .. }) = opened {
@@ -104,6 +117,19 @@ impl ServerConfig {
 }
 
 impl Wire {
+    /// The client of a session has changed it: the servers that share the session learn of it.
+    pub(super) fn note_change(&mut self, session_ref: SessionRef, change: SessionChange) {
+        self.http.note_change(&mut self.env, session_ref, change);
+    }
+
+    /// The client of a session may have missed a change of a resource that it watches.
+    pub(super) fn mark_updated(&mut self, session_ref: SessionRef, uri: &str) {
+        let (uri, max): (Arc<str>, _) = (uri.into(), self.env.config.limits.server.max_watched);
+        if let Some(session) = self.session_mut(session_ref) {
+            session.watched_mut().mark(&uri, &uri, max);
+        }
+    }
+
     /// A session watches a resource from now on.
     pub(super) fn watch(&mut self, session_ref: SessionRef, uri: &str) -> Result<(), ErrorReply> {
         let watched = self.session(session_ref).and_then(|session| session.watched());
@@ -153,6 +179,8 @@ impl Requests {
         let Some(request) = running.request().filter(|request| request.method == SUBSCRIBE) else { return Ok(()) };
         let (session, uri) = (wire.session_of(running.reply_to), request.params.str("uri"));
         let (Some(session), Some(uri)) = (session, uri.as_deref()) else { return Ok(()) };
-        wire.watch(session, uri)
+        wire.watch(session, uri)?;
+        wire.note_change(session, SessionChange::Watch(uri.into()));
+        Ok(())
     }
 }

@@ -168,8 +168,11 @@ impl Wire {
         match to {
             ReplyTo::Duplex(exchange) => self.env.has_room(exchange, size),
             ReplyTo::Stream(stream) => {
-                let carrier = self.http.stream(stream).and_then(ResponseStream::exchange);
-                carrier.is_some_and(|exchange| self.env.has_room(exchange, size))
+                let Some(stream) = self.http.stream(stream) else { return false };
+                match stream.exchange() {
+                    Some(exchange) => self.env.has_room(exchange, size),
+                    None => stream.is_sent_elsewhere(),
+                }
             }
             ReplyTo::Task(session) => self.own_target(session).is_some_and(|own| self.has_room(own, size)),
         }

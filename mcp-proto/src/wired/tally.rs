@@ -57,6 +57,7 @@ impl Counters {
             lost_notifications: lost.0,
             lost_diagnostics: lost.1,
             diagnostics: self.diagnostics.clone(),
+            store: server.store_stats(),
         }
     }
 }

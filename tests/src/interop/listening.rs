@@ -112,7 +112,16 @@ impl Listening {
     /// # Errors
     /// It does not listen again, with its output.
     pub fn restart(&mut self) -> Result<(), String> {
+        self.kill_and(|| Ok(()))
+    }
+
+    /// The same, after something else while it does not run.
+    ///
+    /// # Errors
+    /// It does not listen again, with its output, or the error of that.
+    pub fn kill_and(&mut self, meanwhile: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
         self.kill();
+        meanwhile()?;
         self.child = spawn(&self.command, &self.env, self.port, &self.said)?;
         self.until_it_listens()
     }

@@ -264,6 +264,28 @@ faults! {
     ProofRefused: login,
     /// The authorization server issues a bearer token where a bound one was asked for.
     TokenUnbound: login,
+    /// A request to the store is lost.
+    RequestLost: nodes,
+    /// A request to the store arrives twice.
+    RequestDoubled: nodes,
+    /// A reply of the store is lost.
+    ReplyLost: nodes,
+    /// A reply of the store comes after its timeout.
+    ReplySlow: nodes,
+    /// The store cannot be reached for a while.
+    StoreAway: nodes,
+    /// The store is again what it was two seconds before.
+    StoreBack: nodes,
+    /// The store has lost everything.
+    StoreEmptied: nodes,
+    /// A server is killed, and another one starts later.
+    NodeKilled: nodes,
+    /// A server sleeps for a while, perhaps longer than its lease.
+    NodeAsleep: nodes,
+    /// Another server starts.
+    NodeJoins: nodes,
+    /// The connection of a client is lost.
+    ConnectionCut: nodes,
 }
 
 /// Chooses faults at random, and counts them.

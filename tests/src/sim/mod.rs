@@ -18,6 +18,7 @@ pub mod fleet;
 pub mod link;
 pub mod login;
 pub mod net;
+pub mod nodes;
 pub mod report;
 pub mod rng;
 pub mod scenario;

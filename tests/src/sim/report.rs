@@ -113,6 +113,7 @@ impl ServerInputKind {
             Input::Command(ServerCommand::Admit(..)) => Self::Admit,
             Input::Command(ServerCommand::Revoke(_)) => Self::Revoke,
             Input::Command(ServerCommand::Shutdown(_)) => Self::Shutdown,
+            Input::Command(ServerCommand::Stored(..) | ServerCommand::Arrived(_)) => panic!("there is no store"),
             Input::Tick => Self::Tick,
         }
     }

@@ -21,6 +21,7 @@ mod harness;
 mod http_pool;
 mod layering;
 mod logins;
+mod nodes;
 #[cfg(target_os = "linux")]
 mod on_smol;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ use super::shared::Later;
 use super::{Attention, Task};
 use crate::job::ServerLink;
 use crate::running::RunningCallbacks;
+use crate::store::StoreQueue;
 use crate::work::Work;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -23,6 +24,7 @@ pub(super) struct Backlog {
     pub(super) events: WaitingEvents<Event>,
     pub(super) attention: Attention,
     pub(super) guard: GuardTasks,
+    store: Option<StoreQueue>,
     /// Everything has to end at once.
     pub(super) stopped: bool,
     /// The engine has ended.
@@ -45,6 +47,7 @@ impl Backlog {
         callback: Option<EventFn<Event>>,
         max: (usize, usize),
         guard: Option<Arc<Guard>>,
+        store: Option<StoreQueue>,
     ) -> Self {
         Self {
             link,
@@ -53,6 +56,7 @@ impl Backlog {
             events: WaitingEvents::new(callback, max),
             attention: Attention::default(),
             guard: GuardTasks::new(guard),
+            store,
             stopped: false,
             terminated: false,
             ended: false,
@@ -68,9 +72,15 @@ impl Backlog {
             Event::Admit(token, head) => return Some(self.running.admit(&self.link, token, head)),
             Event::Cancelled(key) => later.cancel(self.running.cancel(key)),
             Event::AdmitWithdrawn(key) => later.cancel(self.running.withdraw(key)),
+            Event::Store(token, request) => {
+                if let Some(store) = &self.store {
+                    store.push(token, request);
+                }
+            }
             Event::Terminated => {
                 self.cancel_all(later);
                 self.guard.end(later);
+                self.end_store();
                 self.terminated = true;
                 later.milestone();
                 self.events.end();
@@ -97,11 +107,19 @@ impl Backlog {
     pub(super) fn stop(&mut self, has_driver: bool, later: &mut Later) {
         self.cancel_all(later);
         self.guard.end(later);
+        self.end_store();
         self.stopped = true;
         later.milestone();
         match has_driver {
             true => self.events.end(),
             false => self.events.clear(later),
+        }
+    }
+
+    /// The store gets nothing more.
+    fn end_store(&mut self) {
+        if let Some(store) = self.store.take() {
+            store.end();
         }
     }
 

@@ -250,19 +250,31 @@ impl GatewayShared {
         options.configure(&mut config);
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         #[cfg(feature = "auth")]
-        let guard = options.guard_state(config.state_key, clock, |_| Box::pin(pending()))?;
+        let guard =
+            options.guard_state(config.state_keys.as_ref().map(|keys| keys.current), clock, |_| Box::pin(pending()))?;
+        let queue = options.store_queue(&config)?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let engine = server::Server::new(config, seed()?, clock.now());
         let event = options.take_event();
-        Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+        let shared = Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
             options.set_guard(guard.map(|state| Guard::start(state, clock, this, |state| &mut state.backlog)));
             let this = this.clone();
             let link: ServerLink = Arc::new(move |command| this.upgrade().ok_or(Refusal::Gone)?.command(command));
-            let state = GatewayState::new(engine, Backlog::new(link, event, max, options.guard().cloned()));
-            Self::new(clock, GatewaySetup { router, options }, state)
-        }))
+            let backlog = Backlog::new(link, event, max, options.guard().cloned(), queue.clone());
+            Self::new(clock, GatewaySetup { router, options }, GatewayState::new(engine, backlog))
+        });
+        let this = Arc::downgrade(&shared);
+        shared.setup.options.start_store(queue, move |command| {
+            if let Some(shared) = this.upgrade() {
+                // A command about the store is never refused.
+                drop(shared.command(command));
+            }
+        })?;
+        // The engine joins the store.
+        shared.with(|_, _, _| ());
+        Ok(shared)
     }
 
     pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {

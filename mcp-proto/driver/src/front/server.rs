@@ -240,13 +240,14 @@ impl ServerShared {
         let linger = config.limits.frame.linger_timeout;
         let max = (config.limits.server.max_queued_events, config.limits.server.max_queued_event_bytes);
         #[cfg(feature = "auth")]
-        let guard = options.guard_state(config.state_key, clock, delay)?;
+        let guard = options.guard_state(config.state_keys.as_ref().map(|keys| keys.current), clock, delay)?;
+        let queue = options.store_queue(&config)?;
         let config = Arc::new(config);
         let router = SharedRouter::new(router, Arc::clone(&config));
         let mut engine = SharedServer::new(config, seed()?, clock.now());
         let checks = options.is_checked().then(|| check(&mut engine));
         let event = options.take_event();
-        Ok(Arc::new_cyclic(|this: &Weak<Self>| {
+        let shared = Arc::new_cyclic(|this: &Weak<Self>| {
             #[cfg(feature = "auth")]
             options.set_guard(guard.map(|state| Guard::start(state, clock, this, |state| &mut state.backlog)));
             let this = this.clone();
@@ -255,7 +256,7 @@ impl ServerShared {
             let state = ServerState {
                 engine,
                 checks,
-                backlog: Backlog::new(link, event, max, options.guard().cloned()),
+                backlog: Backlog::new(link, event, max, options.guard().cloned(), queue.clone()),
                 connections: BTreeMap::new(),
                 listeners: 0,
                 closing: false,
@@ -263,7 +264,17 @@ impl ServerShared {
                 behind: Arc::clone(&behind),
             };
             Self::new(clock, ServerSetup { router, options, delay, linger, behind }, state)
-        }))
+        });
+        let this = Arc::downgrade(&shared);
+        shared.setup.options.start_store(queue, move |command| {
+            if let Some(shared) = this.upgrade() {
+                // A command about the store is never refused.
+                drop(shared.command(command));
+            }
+        })?;
+        // The engine joins the store.
+        shared.with(|_, _, _| ());
+        Ok(shared)
     }
 
     pub(super) fn command(&self, command: ServerCommand) -> Result<(), Refusal> {

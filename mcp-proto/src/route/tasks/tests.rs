@@ -23,13 +23,15 @@ struct Bench {
     router: Router,
     server: Server,
     last: u32,
+    /// What was said of the tasks.
+    options: Vec<TaskOptions>,
 }
 
 impl Bench {
     fn new(router: Router) -> Self {
         let mut server = Server::new(Arc::new(router.config()), [1; 32], NOW);
         server.handle_event(NOW, X, ExchangeEvent::Opened(Peer::default()));
-        Self { router, server, last: 0 }
+        Self { router, server, last: 0, options: Vec::new() }
     }
 
     /// One whose client has negotiated this revision.
@@ -64,6 +66,9 @@ impl Bench {
                             let cx = Cx::linked(invocation, Arc::default(), note, |_| {});
                             let outcome = handler.call(&cx).unwrap();
                             for note in notes.lock().unwrap().drain(..) {
+                                if let Note::IntoTask(options) = note {
+                                    self.options.push(options);
+                                }
                                 self.server.notify(NOW, key, note).unwrap();
                             }
                             responder.write(outcome)
@@ -144,6 +149,25 @@ fn a_handler_decides_when_its_call_becomes_a_task() {
     let refused = bench.call("{}", "whole").unwrap_err();
     assert_eq!(refused.code, -32021);
     assert!(refused.data.unwrap().as_str().contains("io.modelcontextprotocol/tasks"));
+}
+
+#[test]
+fn tool_or_handler_lets_a_task_run_again() {
+    let build = || tool("build").task(TaskSupport::Optional);
+    for (described, options, reruns) in [
+        (build(), TaskOptions::new(), false),
+        (build(), TaskOptions::new().rerun(true), true),
+        (build().rerun(true), TaskOptions::new(), true),
+        (build().rerun(true).at_once(), TaskOptions::new(), true),
+        (build().at_once(), TaskOptions::new(), false),
+    ] {
+        let mut bench = Bench::new(Router::new("builder", "1").tool(described, move |cx, ()| {
+            cx.into_task(options)?;
+            Ok("built")
+        }));
+        bench.call(TASKS, "build").unwrap();
+        assert!(bench.options.iter().map(|options| options.reruns).eq([reruns]));
+    }
 }
 
 // covers: TASKX-S-011, TASKX-S-021

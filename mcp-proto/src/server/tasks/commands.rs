@@ -2,6 +2,7 @@
 //! tasks.
 
 use super::entry::NewTask;
+use super::stored::CreatedTask;
 use super::{TaskEnd, TaskEntry, TaskQuestion, TaskStage};
 use crate::error::{DiagnosticKind, Refusal, excerpt};
 use crate::exchange::ExchangeId;
@@ -65,7 +66,14 @@ impl Server {
 
     /// Ends the tasks whose time is over.
     pub(in crate::server) fn on_task_timeout(&mut self) {
-        for key in self.wire.env.due_tasks() {
+        let (over, late) = self.wire.env.due_tasks();
+        for key in over {
+            match self.shared.config.shares_tasks() {
+                true => self.let_go_of_task(key),
+                false => self.wire.env.remove_task(key),
+            }
+        }
+        for key in late {
             if let Some(request) = self.wire.env.tasks.get(key).and_then(TaskEntry::request) {
                 self.requests.end_request(&mut self.wire, request, "the time of the task is over");
             }
@@ -93,7 +101,15 @@ impl ServerEnv {
         let unix = self.now.unix(self.config.origin_unix);
         if let Some(task) = self.tasks.get_mut(key).filter(|task| !task.has_ended()) {
             task.set(stage, unix);
+            self.task_is_unstored(key);
             self.tasks.changed.insert(key);
+        }
+    }
+
+    /// A task of the store waits for its client here.
+    pub(super) fn adopt_stage(&mut self, key: TaskKey, stage: TaskStage) {
+        if let Some(task) = self.tasks.get_mut(key) {
+            *task.stage_mut() = stage;
         }
     }
 }
@@ -122,6 +138,7 @@ impl Requests {
             request: key,
             ttl: ttl.unwrap_or(limits.task_ttl).min(limits.max_task_ttl),
             poll: poll.unwrap_or(limits.task_poll).max(LEAST_POLL),
+            reruns: options.reruns,
         };
         let task_key = slot.key();
         self.leave_reply_target(wire, key);
@@ -134,7 +151,11 @@ impl Requests {
         }
         wire.env.timers.set(crate::server::keys::ServerTimer::Handler(key), None);
         let message = result_response(&id, &result);
-        wire.reply(reply_to, SerializedResponse { batch, ..SerializedResponse::new(message, None) });
+        if wire.env.config.shares_tasks() && wire.env.node.is_some() {
+            wire.env.tasks.created.insert(task_key, CreatedTask { reply_to, id, batch, message });
+        } else {
+            wire.reply(reply_to, SerializedResponse { batch, ..SerializedResponse::new(message, None) });
+        }
         Ok(reply_to)
     }
 

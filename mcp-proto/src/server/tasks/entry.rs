@@ -1,5 +1,7 @@
 //! One task.
 
+use super::record::{StoredStage, TaskRecord, TaskRequest};
+use super::stored::StoredVersion;
 use crate::input::{LegacyInputRequest, Principal, RequestKey};
 use crate::model::tasks::{Task, TaskStatus, iso8601, relate};
 use crate::rpc::{ErrorObject, Id, Object, RawJson, code, request};
@@ -45,6 +47,10 @@ pub(in crate::server) struct TaskEntry {
     /// Whether a client of 2025-11-25 has asked for its state, and can tell that a question is of
     /// the task.
     pub(super) is_known: bool,
+    /// Whether its handler may run again at another server.
+    reruns: bool,
+    /// What the store has of it.
+    pub(super) stored: StoredVersion,
 }
 
 /// What happens in a task.
@@ -139,11 +145,12 @@ pub(in crate::server) struct NewTask {
     pub(in crate::server) request: RequestKey,
     pub(in crate::server) ttl: Duration,
     pub(in crate::server) poll: Duration,
+    pub(in crate::server) reruns: bool,
 }
 
 impl TaskEntry {
     pub(in crate::server) fn new(new: NewTask, now: Instant, origin_unix: Duration) -> Self {
-        let NewTask { id, owner, client, version, session, request, ttl, poll } = new;
+        let NewTask { id, owner, client, version, session, request, ttl, poll, reruns } = new;
         let unix = now.unix(origin_unix);
         Self {
             id,
@@ -164,7 +171,87 @@ impl TaskEntry {
             changes: 1,
             told: 1,
             is_known: false,
+            reruns,
+            stored: StoredVersion::default(),
         }
+    }
+
+    /// A task of the store, which this server works on.
+    pub(super) fn adopted(new: NewTask, record: &TaskRecord, kept: u64, now: Instant, origin_unix: Duration) -> Self {
+        let rest = (record.created + record.ttl).saturating_sub(now.unix(origin_unix));
+        Self {
+            created: record.created,
+            updated: record.updated,
+            message: record.message.clone(),
+            asked: record.asked.clone(),
+            due: now + rest,
+            is_known: true,
+            stored: StoredVersion { kept, ..StoredVersion::default() },
+            ..Self::new(new, now, origin_unix)
+        }
+    }
+
+    /// A task of the store, to show it to a client. Nothing works on it here.
+    pub(in crate::server) fn view(record: &TaskRecord) -> Self {
+        let new = NewTask {
+            id: record.id.clone(),
+            owner: record.owner.clone(),
+            client: ClientKey(0),
+            version: record.version,
+            session: None,
+            request: RequestKey::new(0),
+            ttl: record.ttl,
+            poll: record.poll,
+            reruns: record.reruns,
+        };
+        let mut view = Self::adopted(new, record, 0, Instant::ZERO, Duration::ZERO);
+        view.stage = match &record.stage {
+            StoredStage::Working => TaskStage::Working(RequestKey::new(0)),
+            StoredStage::Asking { questions, state } => {
+                let question = |(name, request): (&String, &LegacyInputRequest)| {
+                    (name.clone(), TaskQuestion { request: request.clone(), sent: None })
+                };
+                let questions = questions.iter().map(question).collect();
+                TaskStage::Asking { request: RequestKey::new(0), questions, state: state.clone() }
+            }
+            StoredStage::Ended(end) => TaskStage::Ended(end.clone()),
+        };
+        view
+    }
+
+    /// Returns what the store has to keep of it. `request`: what it needs to run its handler again.
+    pub(super) fn record(&self, request: TaskRequest) -> TaskRecord {
+        TaskRecord {
+            id: self.id.clone(),
+            owner: self.owner.clone(),
+            version: self.version,
+            created: self.created,
+            updated: self.updated,
+            ttl: self.ttl,
+            poll: self.poll,
+            message: self.message.clone(),
+            asked: self.asked.clone(),
+            reruns: self.reruns,
+            request,
+            stage: match &self.stage {
+                TaskStage::Working(_) => StoredStage::Working,
+                TaskStage::Asking { questions, state, .. } => StoredStage::Asking {
+                    questions: questions.iter().map(|(name, asked)| (name.clone(), asked.request.clone())).collect(),
+                    state: state.clone(),
+                },
+                TaskStage::Ended(end) => StoredStage::Ended(end.clone()),
+            },
+        }
+    }
+
+    /// Returns whether the store has nothing of it.
+    pub(super) const fn is_new(&self) -> bool {
+        self.stored.kept == 0
+    }
+
+    /// Returns the version that the store has.
+    pub(in crate::server) const fn stored_version(&self) -> u64 {
+        self.stored.kept
     }
 
     pub(in crate::server) const fn stage(&self) -> &TaskStage {

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-const LIST: &str = "tasks/list";
+pub(in crate::server) const LIST: &str = "tasks/list";
 pub(in crate::server) const RESULT: &str = "tasks/result";
 
 impl Server {
@@ -173,7 +173,7 @@ impl Requests {
 }
 
 /// Returns the response to `tasks/result`: what the request itself would have got, with the task.
-fn written(own_id: &Id, task: &str, end: &TaskEnd) -> (bytes::Bytes, Option<i64>) {
+pub(super) fn written(own_id: &Id, task: &str, end: &TaskEnd) -> (bytes::Bytes, Option<i64>) {
     let error = |error: &ErrorObject| (error_response(Some(own_id), error), Some(error.code));
     match end {
         TaskEnd::Outcome(Ok(result)) => {

@@ -17,23 +17,29 @@
 mod commands;
 mod entry;
 mod legacy;
+mod record;
 mod slot;
 mod status;
+mod stored;
 
 pub(super) use commands::{CANCEL, GET, UPDATE};
 pub(super) use entry::{QuestionRequest, SentQuestion, TaskEnd, TaskEntry, TaskQuestion, TaskStage};
-pub(super) use legacy::RESULT;
+pub(super) use legacy::{LIST, RESULT};
+pub(super) use record::TaskRecord;
 pub(crate) use slot::TaskSlot;
+pub(super) use stored::TaskChange;
 
 use super::client::{Bound, ClientKey};
 use super::env::ServerEnv;
 use super::keys::{ServerTimer, TaskKey};
 use super::shares::Full;
 use crate::input::{Principal, RequestKey};
+use crate::server::store::TaskDigest;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use stored::{CreatedTask, WatchedTask};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -48,6 +54,14 @@ pub(super) struct Tasks {
     watchers: BTreeMap<TaskKey, BTreeSet<RequestKey>>,
     /// Those whose clients are to be told of a change.
     changed: BTreeSet<TaskKey>,
+    /// Those whose latest change the store does not have.
+    unstored: BTreeSet<TaskKey>,
+    /// The responses of requests that have become tasks, until the store has these.
+    created: BTreeMap<TaskKey, CreatedTask>,
+    /// The requests that wait for the end of a task of another server.
+    awaited: BTreeMap<TaskDigest, BTreeSet<RequestKey>>,
+    /// The tasks of the store that subscriptions include.
+    watched: BTreeMap<TaskDigest, WatchedTask>,
 }
 
 impl Tasks {
@@ -80,6 +94,14 @@ impl Tasks {
     fn becomes_known(&mut self, key: TaskKey) {
         if let Some(task) = self.table.get_mut(&key).filter(|task| !task.is_known) {
             task.is_known = true;
+            self.changed.insert(key);
+        }
+    }
+
+    /// The store has the end of a task: its clients may see it.
+    fn end_is_kept(&mut self, key: TaskKey) {
+        if let Some(task) = self.table.get_mut(&key) {
+            task.stored.has_end = true;
             self.changed.insert(key);
         }
     }
@@ -143,6 +165,10 @@ impl Tasks {
             && self.due.is_empty()
             && self.ended.is_empty()
             && self.watchers.is_empty()
+            && self.unstored.is_empty()
+            && self.created.is_empty()
+            && self.awaited.is_empty()
+            && self.watched.is_empty()
     }
 }
 
@@ -170,7 +196,9 @@ impl ServerEnv {
                 Err(Full::All) => None,
                 Err(Full::Share) => Some(client),
             };
-            let mut ended = self.tasks.ended.iter().map(|(_, key)| *key);
+            // The store must have the end of a task first.
+            let is_shown = |key: &TaskKey| self.tasks.get(*key).is_some_and(|task| self.shows_task(task));
+            let mut ended = self.tasks.ended.iter().map(|(_, key)| *key).filter(is_shown);
             let is_of = |key: &TaskKey| of.is_none() || self.tasks.get(*key).map(|task| task.client) == of;
             let Some(oldest) = ended.find(is_of) else { return false };
             self.remove_task(oldest);
@@ -179,6 +207,9 @@ impl ServerEnv {
 
     /// Adds a task, whose place is reserved.
     pub(super) fn add_task(&mut self, key: TaskKey, task: TaskEntry) {
+        if task.is_new() {
+            self.task_is_unstored(key);
+        }
         self.tasks.ids.insert(task.id.clone(), key);
         self.tasks.due.insert((task.due, key));
         self.tasks.table.insert(key, task);
@@ -206,6 +237,7 @@ impl ServerEnv {
         self.tasks.due.remove(&(before, key));
         self.tasks.due.insert((due, key));
         self.tasks.ended.insert((now, key));
+        self.task_is_unstored(key);
         self.tasks.changed.insert(key);
         self.arm_tasks();
     }
@@ -220,6 +252,8 @@ impl ServerEnv {
         }
         self.tasks.watchers.remove(&key);
         self.tasks.changed.remove(&key);
+        self.tasks.unstored.remove(&key);
+        self.tasks.created.remove(&key);
         self.shares.give_back(task.client, Bound::TaskBytes, task.weight);
         self.shares.give_back(task.client, Bound::Tasks, 1);
         self.arm_tasks();
@@ -232,15 +266,11 @@ impl ServerEnv {
         all.into_iter().for_each(|key| self.remove_task(key));
     }
 
-    /// Removes what has ended and is due. Returns the tasks whose time is over and that have not
-    /// ended.
-    pub(super) fn due_tasks(&mut self) -> Vec<TaskKey> {
+    /// Returns the tasks whose time is over: those that have ended, and those that have not.
+    pub(super) fn due_tasks(&self) -> (Vec<TaskKey>, Vec<TaskKey>) {
         let is_due = |(at, _): &&(Instant, TaskKey)| *at <= self.now;
-        let due: Vec<TaskKey> = self.tasks.due.iter().take_while(is_due).map(|(_, key)| *key).collect();
-        let (over, late): (Vec<_>, Vec<_>) =
-            due.into_iter().partition(|key| self.tasks.get(*key).is_none_or(TaskEntry::has_ended));
-        over.into_iter().for_each(|key| self.remove_task(key));
-        late
+        let due = self.tasks.due.iter().take_while(is_due).map(|(_, key)| *key);
+        due.partition(|key| self.tasks.get(*key).is_none_or(TaskEntry::has_ended))
     }
 
     fn arm_tasks(&mut self) {

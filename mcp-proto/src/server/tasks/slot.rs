@@ -14,6 +14,8 @@ pub(crate) struct TaskSlot(Arc<Place>);
 
 struct Place {
     key: TaskKey,
+    /// Its id, if another server has made it.
+    id: Option<String>,
     shared: Arc<ResponderData>,
     /// Whether the request has become a task, as its handler knows.
     is_taken: AtomicBool,
@@ -21,7 +23,12 @@ struct Place {
 
 impl TaskSlot {
     pub(in crate::server) fn new(key: TaskKey, shared: Arc<ResponderData>) -> Self {
-        Self(Arc::new(Place { key, shared, is_taken: AtomicBool::new(false) }))
+        Self(Arc::new(Place { key, id: None, shared, is_taken: AtomicBool::new(false) }))
+    }
+
+    /// The place of a task that another server has made.
+    pub(in crate::server) fn adopted(key: TaskKey, id: String, shared: Arc<ResponderData>) -> Self {
+        Self(Arc::new(Place { key, id: Some(id), shared, is_taken: AtomicBool::new(true) }))
     }
 
     pub(in crate::server) fn key(&self) -> TaskKey {
@@ -30,7 +37,7 @@ impl TaskSlot {
 
     /// Returns the id of the task.
     pub(crate) fn id(&self) -> String {
-        self.0.shared.task_id(self.0.key)
+        self.0.id.clone().unwrap_or_else(|| self.0.shared.task_id(self.0.key))
     }
 
     /// Returns whether the request is a task.

@@ -5,7 +5,7 @@ use crate::input::{Admission, InputAnswer, InputResult, Principal};
 use crate::model::elicitation::{ElicitResult, Form, UrlRequest};
 use crate::version::Era;
 
-const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
+pub(super) const URLS: &str = r#"{"elicitation":{"form":{},"url":{}}}"#;
 const PAGE: &str = "https://pay.example/4711";
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
 
@@ -164,7 +164,7 @@ fn id_of_a_page_is_unpredictable_and_the_same_in_every_round() {
         }
     }
     // On 2026-07-28 the sealed state carries it to whichever server has the key of the state.
-    let fleet = |seed| Bench::seeded([seed; 32], |config| config.state_key = Some([1; 32])).open(A);
+    let fleet = |seed| Bench::seeded([seed; 32], |config| config.state_keys = Some([1; 32].into())).open(A);
     let mut bench = fleet(1);
     let call = |rest: &str| modern_with("1", "tools/call", URLS, &format!(r#","name":"t"{rest}"#));
     let (responder, incoming) = bench.request(A, &call(""));

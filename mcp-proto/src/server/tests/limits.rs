@@ -111,7 +111,7 @@ fn diagnostics_stay_small() {
 
 #[test]
 fn debug_shows_no_key() {
-    let bench = Bench::with(|config| config.state_key = Some([0xab; 32]));
+    let bench = Bench::with(|config| config.state_keys = Some([0xab; 32].into()));
     let shown = format!("{:?} {:?} {:?}", bench.server, bench.server.config(), bench.server.shared);
     assert!(!shown.contains("171") && !shown.contains("ab, "), "{shown}");
 }

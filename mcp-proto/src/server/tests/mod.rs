@@ -17,6 +17,7 @@ mod properties;
 mod rounds;
 mod sampling;
 mod shares;
+mod store;
 mod tasks;
 mod tolerance;
 mod watching;

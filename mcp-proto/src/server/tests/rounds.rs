@@ -106,7 +106,8 @@ fn input_of_all_rounds_returns_and_rounds_are_bounded() {
 fn modified_or_foreign_state_is_refused() {
     let mut bench = Bench::new().open(A);
     let state = asked(&mut bench, ask_with("q", "1"));
-    let other_key = asked(&mut Bench::with(|config| config.state_key = Some([9; 32])).open(A), ask_with("q", "1"));
+    let other_key =
+        asked(&mut Bench::with(|config| config.state_keys = Some([9; 32].into())).open(A), ask_with("q", "1"));
     let other_seed = asked(&mut Bench::seeded([8; 32], |_| {}).open(A), ask_with("q", "1"));
     let good = retry("1", &state, "{}");
     let mut lines = vec![
@@ -471,7 +472,7 @@ fn state_is_bound_to_the_server_name() {
     let named = |name: &'static str| {
         move |config: &mut ServerConfig| {
             config.info = Implementation::new(name, "1.0");
-            config.state_key = Some([9; 32]);
+            config.state_keys = Some([9; 32].into());
         }
     };
     let state = asked(&mut Bench::with(named("pay")).open(A), ask("q"));
@@ -479,6 +480,53 @@ fn state_is_bound_to_the_server_name() {
         let mut bench = Bench::seeded([8; 32], named(name)).open(A);
         let (mut responder, mut incoming) = bench.request(A, &retry("1", &state, "{}"));
         assert_eq!(responder.open(&mut incoming).is_ok(), good, "{name}");
+    }
+}
+
+// covers: MRTR-S-010, MRTR-S-012
+#[test]
+fn request_goes_on_under_the_key_it_began_with() {
+    const OLD: [u8; 32] = [1; 32];
+    const NEW: [u8; 32] = [2; 32];
+    let fleet = |seed: u8, current: [u8; 32], previous: Option<[u8; 32]>| {
+        Bench::seeded([seed; 32], move |config| config.state_keys = Some(StateKeys { current, previous })).open(A)
+    };
+    // The steps of a rotation: old and new servers run beside each other in each.
+    let old = || fleet(1, OLD, None);
+    let knows = || fleet(2, OLD, Some(NEW));
+    let turned = || fleet(3, NEW, Some(OLD));
+    let new = || fleet(4, NEW, None);
+    let rows: [(&dyn Fn() -> Bench, &dyn Fn() -> Bench, bool); 8] = [
+        (&old, &knows, true),
+        (&knows, &old, true),
+        (&knows, &turned, true),
+        (&turned, &knows, true),
+        (&turned, &new, true),
+        (&new, &turned, true),
+        (&old, &new, false),
+        (&new, &old, false),
+    ];
+    for (nth, (asks, takes, good)) in rows.into_iter().enumerate() {
+        let mut bench = asks();
+        let (responder, incoming) = bench.request(A, &call("1", ""));
+        let page = incoming.elicitation_id("pay");
+        bench.answer(responder, ask("q"));
+        let state = state_of(&bench.heard(A)[0]);
+        let mut bench = takes();
+        let (mut responder, mut incoming) = bench.request(A, &retry("2", &state, &format!(r#"{{"q":{ACCEPT}}}"#)));
+        assert_eq!(responder.open(&mut incoming).is_ok(), good, "row {nth}");
+        if !good {
+            continue;
+        }
+        // The next round is sealed under the same key, so a server that knows only that one serves
+        // it.
+        assert_eq!(incoming.elicitation_id("pay"), page, "row {nth}");
+        bench.answer(responder, ask("r"));
+        let state = state_of(&bench.heard(A)[0]);
+        let (mut responder, mut incoming) = asks().request(A, &retry("3", &state, &format!(r#"{{"r":{ACCEPT}}}"#)));
+        responder.open(&mut incoming).unwrap();
+        assert_eq!((incoming.elicitation_id("pay"), incoming.rounds), (page, 2), "row {nth}");
+        drop(responder);
     }
 }
 

@@ -351,7 +351,8 @@ fn the_time_of_a_task_is_bounded() {
     let mut bench = bench();
     for (asked, granted) in [(Some(u64::MAX), 86_400_000), (None, 3_600_000)] {
         let handed = bench.request(A, &call(1, BOTH));
-        let options = TaskOptions { ttl: asked.map(Duration::from_millis), poll: Some(Duration::ZERO) };
+        let options =
+            TaskOptions { ttl: asked.map(Duration::from_millis), poll: Some(Duration::ZERO), ..TaskOptions::new() };
         let created = bench.becomes(A, &handed, options);
         assert_eq!(created.get("ttlMs"), Some(RawJson::from(granted as u64)));
         assert_eq!(created.get("pollIntervalMs"), Some(1_u64.into()));

@@ -6,7 +6,8 @@
 //! `interop-rmcp serve tasks`: a server whose calls are tasks. `interop-rmcp follow PROGRAM
 //! ARGUMENTS...`: a client that follows the task of such a server. `interop-rmcp serve skills
 //! FOLDER`: a server of the skills in a folder. `interop-rmcp skills PROGRAM ARGUMENTS...`: a
-//! client that reads those of a server.
+//! client that reads those of a server. `interop-rmcp nodes URL COUNT MODE`: clients that call all
+//! the time.
 //!
 //! With feature `https`: `interop-rmcp serve http` and `interop-rmcp drive http`, a server with one
 //! tool over HTTPS and a client that calls it. `RT=current` in the environment: everything runs on
@@ -17,6 +18,7 @@ mod beside;
 mod client;
 #[cfg(feature = "https")]
 mod https;
+mod nodes;
 mod server;
 mod skills;
 mod tasks;
@@ -49,6 +51,7 @@ async fn run(words: &[String]) -> Result<(), Box<dyn Error>> {
         Some((word, [])) if word == "serve" => server::run().await,
         Some((word, [what])) if word == "serve" && what == "tasks" => tasks::serve().await,
         Some((word, [what, folder])) if word == "serve" && what == "skills" => skills::serve(folder).await,
+        Some((word, [url, count, mode])) if word == "nodes" => nodes::run(url, count, mode).await,
         Some((word, command)) if word == "skills" => skills::read(command).await,
         Some((word, command)) if word == "follow" => tasks::follow(command).await,
         Some((word, [port, flags @ ..])) if word == "listen" => web::run(port, flags).await,

@@ -20,6 +20,8 @@ mod interop_server;
 mod jose;
 mod kitchen;
 mod network;
+#[cfg(feature = "full")]
+mod nodes;
 mod planted;
 mod replay;
 mod seeds;
@@ -51,6 +53,10 @@ const PROGRAMS: &[Program] = &[
     ("jose", jose::main),
     ("kitchen", kitchen::main),
     ("network", network::main),
+    #[cfg(feature = "full")]
+    ("node-server", mcp_tests::nodes::server::main),
+    #[cfg(feature = "full")]
+    ("nodes", nodes::main),
     ("planted", planted::main),
     ("replay", replay::main),
     ("seeds", seeds::main),

@@ -2,12 +2,12 @@
 //! scenario of a simulation, and prints everything that happens. `replay --shrink FILE` reduces a
 //! failing scenario.
 //!
-//! `replay [--web | --both | --secured | --sse | --web-socket | --login] (--steps N | --runs N)
-//! [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for the seeds
-//! from S (1) on, or from a random one, which is printed. It runs all of them, writes those that
-//! violate a property to the folder (`target/sim-failures`), counts them by kind, and reduces one
-//! of each kind. It fails if there are any. With `--steps` it also fails if a kind of fault, or a
-//! pair of state and input, occurred too seldom.
+//! `replay [--web | --both | --secured | --sse | --web-socket | --login | --nodes] (--steps N |
+//! --runs N) [--seed S | --fresh] [--threads N] [--failures FOLDER]` simulates many scenarios, for
+//! the seeds from S (1) on, or from a random one, which is printed. It runs all of them, writes
+//! those that violate a property to the folder (`target/sim-failures`), counts them by kind, and
+//! reduces one of each kind. It fails if there are any. With `--steps` it also fails if a kind of
+//! fault, or a pair of state and input, occurred too seldom.
 //!
 //! `replay --digest FOLDER` applies the recorded inputs of many simulations to engines, and
 //! compares hashes of their outputs with those in `digests.txt`: see `mcp_tests::sim::digest`. With
@@ -23,14 +23,14 @@ use mcp_tests::sim::campaign::{self, Campaign, Until};
 use mcp_tests::sim::digest::command;
 use mcp_tests::sim::scenario::{Scenario, Settings};
 use mcp_tests::sim::secured::SecuredSettings;
-use mcp_tests::sim::{both, duplex, login, web};
+use mcp_tests::sim::{both, duplex, login, nodes, web};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both | --secured | --sse | --web-socket | --login] (--steps N | --runs N) [--seed S | --fresh] \
+const USAGE: &str = "usage: replay [--shrink] FILE | replay [--web | --both | --secured | --sse | --web-socket | --login | --nodes] (--steps N | --runs N) [--seed S | --fresh] \
                      [--threads N] [--failures FOLDER]";
 /// Minimum number of occurrences of a kind of fault, and of a pair of state and input, in the runs
 /// of `--steps`.
@@ -59,7 +59,9 @@ impl Options {
         while let Some(arg) = args.next() {
             let mut number = || args.next()?.parse::<u64>().ok();
             match arg.as_str() {
-                "--web" | "--both" | "--secured" | "--sse" | "--web-socket" | "--login" => options.world = Some(arg),
+                "--web" | "--both" | "--secured" | "--sse" | "--web-socket" | "--login" | "--nodes" => {
+                    options.world = Some(arg)
+                }
                 "--steps" => options.until = Some(Until::Steps(number()?)),
                 "--runs" => options.until = Some(Until::Runs(number()?)),
                 "--seed" => options.seed = Some(number()?),
@@ -91,6 +93,7 @@ pub(crate) fn main(args: Vec<String>) -> ExitCode {
         (None, Some("--secured")) => many::<SecuredSettings>(&options),
         (None, Some("--sse")) => many::<SseSettings>(&options),
         (None, Some("--login")) => many::<login::Settings>(&options),
+        (None, Some("--nodes")) => many::<nodes::Settings>(&options),
         (None, Some(_)) => many::<WebSocketSettings>(&options),
         (None, None) => many::<duplex::Settings>(&options),
     }
@@ -109,6 +112,7 @@ fn one(file: &[u8], shrink: bool) -> ExitCode {
         .or_else(|| repeat::<SseSettings>(text, shrink))
         .or_else(|| repeat::<WebSocketSettings>(text, shrink))
         .or_else(|| repeat::<login::Settings>(text, shrink))
+        .or_else(|| repeat::<nodes::Settings>(text, shrink))
         .or_else(|| repeat::<duplex::Settings>(text, shrink));
     done.unwrap_or_else(|| {
         eprintln!("{USAGE}");

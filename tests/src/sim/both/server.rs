@@ -23,7 +23,7 @@ pub(super) fn configure(mut config: ServerConfig, scenario: &Scenario, rng: &mut
     config.admit = scenario.settings.admit;
     config.sessions = scenario.settings.sessions;
     config.hosts = scenario.settings.road.hosts();
-    config.store = true;
+    config.report_kept = true;
     config.retry = scenario.settings.retry;
     config.stream_after = scenario.settings.stream_after;
     config.keep_alive = Some(Duration::from_secs(rng.of(&[5, 15])));

@@ -9,7 +9,7 @@ use super::Scenario;
 use mcp_proto::Instant;
 use mcp_proto::exchange::ConnectionId;
 use mcp_proto::input::SessionKey;
-use mcp_proto::server::{self, Append, Sessions};
+use mcp_proto::server::{self, KeptEvent, Sessions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -448,21 +448,21 @@ impl Watch {
                     session.over = true;
                 }
             }
-            server::Event::Store(append) => self.append(append),
+            server::Event::Kept(kept) => self.keep(kept),
             _ => {}
         }
     }
 
-    fn append(&mut self, append: &Append) {
+    fn keep(&mut self, kept: &KeptEvent) {
         self.events.0 += 1;
-        let name = self.names.get(&append.session).expect("a session that was opened");
+        let name = self.names.get(&kept.session).expect("a session that was opened");
         let session = self.sessions.get_mut(name).expect("it has a name");
         assert!(!session.told, "an event of a session that has ended");
-        let stream = self.streams.entry((append.session, append.stream)).or_default();
-        assert_eq!(stream.answer, None, "an event after the answer: {append:?}");
-        let place = (append.stream, stream.events.len());
-        assert!(session.ids.insert(append.id.clone(), place).is_none(), "the event id {} twice", append.id);
-        let data = String::from_utf8(append.data.to_vec()).expect("JSON is text");
+        let stream = self.streams.entry((kept.session, kept.stream)).or_default();
+        assert_eq!(stream.answer, None, "an event after the answer: {kept:?}");
+        let place = (kept.stream, stream.events.len());
+        assert!(session.ids.insert(kept.id.clone(), place).is_none(), "the event id {} twice", kept.id);
+        let data = String::from_utf8(kept.data.to_vec()).expect("JSON is text");
         let message: Value = serde_json::from_str(&data).unwrap_or_default();
         if is_answer(&message) {
             stream.answer = Some(place.1);
@@ -471,7 +471,7 @@ impl Watch {
             self.questions.push((name.clone(), message["id"].clone()));
         }
         stream.events.push(Kept { data, ordinal: session.kept.len(), written: false });
-        let (stream, size) = (append.stream, append.data.len());
+        let (stream, size) = (kept.stream, kept.data.len());
         let is_gone = size > self.scenario.settings.history_bytes;
         if is_gone {
             session.kept.iter_mut().filter(|told| told.stream == stream).for_each(|told| told.is_gone = true);

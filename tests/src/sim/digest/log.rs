@@ -229,6 +229,7 @@ impl Log {
             Input::Command(ServerCommand::Revoke(principal)) => Op::Revoke(principal.as_str().to_owned()),
             Input::Command(ServerCommand::Admit(key, admission)) => Op::Admit(key.number(), admission.into()),
             Input::Command(ServerCommand::Shutdown(grace)) => Op::Shutdown(millis(*grace)),
+            Input::Command(ServerCommand::Stored(..) | ServerCommand::Arrived(_)) => panic!("there is no store"),
         };
         self.push(Engine::Server, at, || op);
     }

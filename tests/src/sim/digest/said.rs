@@ -230,8 +230,8 @@ fn of_server(event: &server::Event) -> Option<String> {
             };
             format!("6 {} {why}", session.number())
         }
-        Event::Store(append) => {
-            format!("7 {} {} {} {}", append.session.number(), append.stream, append.id, plain(&append.data))
+        Event::Kept(kept) => {
+            format!("7 {} {} {} {}", kept.session.number(), kept.stream, kept.id, plain(&kept.data))
         }
         Event::Diagnostic(diagnostic) => format!("8 {}", diagnostic.kind.code()),
         Event::Lost { notifications, diagnostics } => format!("9 {notifications} {diagnostics}"),

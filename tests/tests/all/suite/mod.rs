@@ -29,6 +29,7 @@ mod stalls;
 mod standard;
 mod starts;
 mod stderr;
+mod stores;
 pub(crate) mod supervised;
 mod tls;
 mod transports;

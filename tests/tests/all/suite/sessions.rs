@@ -20,10 +20,10 @@ fn streaming() -> (Server, mpsc::Receiver<String>, mpsc::Sender<()>, Arc<Seen>) 
             gate.lock().expect("no panic").recv_timeout(BOUND).expect("opened");
             Ok(if cx.is_cancelled() { "cancelled" } else { "waited" })
         })
-        .configure(|config| (config.stream_after, config.store) = (Duration::ZERO, true));
+        .configure(|config| (config.stream_after, config.report_kept) = (Duration::ZERO, true));
     let serving = ServerOptions::new().on_event(move |event| {
         let event = match event {
-            ServerEvent::Store(append) => format!("Store {} {}", append.id, append.data.len()),
+            ServerEvent::Kept(kept) => format!("Kept {} {}", kept.id, kept.data.len()),
             other => format!("{other:?}"),
         };
         // Fails when the test is over.
@@ -57,7 +57,7 @@ fn running_call_outlives_its_connection_and_can_be_resumed() {
     let heard: Vec<String> = (0..4).map(|_| heard.recv_timeout(BOUND).expect("told")).collect();
     assert!(heard[0].starts_with("SessionOpened") && heard[3].starts_with("SessionEnded"), "{heard:?}");
     assert!(heard[3].contains("Deleted"), "{heard:?}");
-    assert_eq!(heard[1], format!("Store {id} 0"));
+    assert_eq!(heard[1], format!("Kept {id} 0"));
     assert!(heard[2].starts_with("Store"), "{heard:?}");
 }
 

@@ -3,7 +3,7 @@
 //! has a limited time for its delivery after the client has closed.
 
 use super::exchange_end::ExchangeEnd;
-use super::{ExchangeRole, HttpExchange, HttpLink, HttpRequest, MessageSummary, success};
+use super::{ExchangeRole, ExchangeStage, HttpExchange, HttpLink, HttpRequest, MessageSummary, success};
 use crate::client::env::ClientEnv;
 use crate::client::link::event::LinkEvent;
 use crate::client::{State, Timer};
@@ -15,6 +15,13 @@ use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use bytes::Bytes;
+use core::time::Duration;
+
+/// How often an answer is repeated, and the waits before the first time and at most: half a minute
+/// in all, in which a store or a server behind a proxy fails over.
+const ANSWERS: u32 = 6;
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LAST_WAIT: Duration = Duration::from_secs(16);
 
 impl HttpLink {
     /// Posts a notification.
@@ -81,6 +88,9 @@ impl HttpLink {
                 return self.on_session_gone(env, exchange);
             }
         }
+        if !is_closing && self.repeats_answer(env, exchange, &over) {
+            return;
+        }
         let Some(http) = self.exchanges.remove(exchange) else { return };
         let (failure, outcome) = match over {
             ExchangeEnd::End if success(http.status()) => (None, Ok(())),
@@ -108,6 +118,26 @@ impl HttpLink {
             }
             _ => {}
         }
+    }
+
+    /// Repeats an answer to the server, after a wait, if the server or a proxy could not take it. A
+    /// server takes the first one only, and would wait for an answer that is lost.
+    fn repeats_answer(&mut self, env: &mut ClientEnv, exchange: ExchangeId, over: &ExchangeEnd) -> bool {
+        let Some(http) = self.exchanges.get_mut(exchange) else { return false };
+        let is_busy = match over {
+            ExchangeEnd::End => matches!(http.status(), 429 | 502..=504),
+            ExchangeEnd::Failed { why: Closed::Denied(_) | Closed::Unauthorized(_), .. } => false,
+            ExchangeEnd::Failed { .. } => true,
+        };
+        if http.role != ExchangeRole::Response || !is_busy || http.stream.answered >= ANSWERS {
+            return false;
+        }
+        let at_least = http.head.as_ref().and_then(|head| head.headers.retry_after()).unwrap_or_default();
+        let wait = (FIRST_WAIT * (1 << http.stream.answered)).max(at_least.min(LAST_WAIT));
+        http.stream.answered += 1;
+        http.stage = ExchangeStage::AwaitingResume;
+        env.timers.set(Timer::Resume(exchange), Some(env.now + wait));
+        true
     }
 
     /// Handles an item while the client is closing. Only the status of the response to a

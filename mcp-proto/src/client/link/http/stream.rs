@@ -34,6 +34,8 @@ pub(super) struct Stream {
     opened: Option<Instant>,
     /// Whether an earlier exchange was an event stream.
     was_open: bool,
+    /// How often an answer to the server was repeated.
+    pub(super) answered: u32,
 }
 
 impl Stream {
@@ -261,6 +263,10 @@ impl HttpLink {
     /// Resumes a stream after its delay.
     pub(in crate::client) fn on_resume(&mut self, env: &mut ClientEnv, exchange: ExchangeId) {
         let Some(http) = self.exchanges.get(exchange) else { return };
+        if http.role == ExchangeRole::Response {
+            self.begin_in_place(env, exchange, None);
+            return;
+        }
         let sent = HttpRequest::get(env.version(), http.stream.cursor.as_deref());
         let (is_listener, is_sse) = (http.role == ExchangeRole::Listener, http.role == ExchangeRole::Sse);
         if let Some(http) = self.exchanges.get_mut(exchange).filter(|_| is_listener || is_sse) {

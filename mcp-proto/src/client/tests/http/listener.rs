@@ -356,6 +356,27 @@ fn refused_response_is_reported_and_ends_nothing() {
     assert_eq!(http.rig.client.state(), State::Ready);
 }
 
+#[test]
+fn answer_that_a_busy_server_refuses_is_repeated() {
+    let mut http = Http::legacy(|_| {});
+    let (get, _) = listener(&http);
+    http.event(get, &json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}));
+    let (mut exchange, _, answer, _) = http.posts().pop().unwrap();
+    let count = http.posts().len();
+    for (nth, status) in [503, 502, 504, 429, 503, 503].into_iter().enumerate() {
+        http.refuse(exchange, status);
+        assert_eq!(http.posts().len(), count + nth, "not at once");
+        http.rig.tick(ms(500 << nth));
+        let again = http.posts().pop().unwrap();
+        assert_eq!((http.posts().len(), &again.2), (count + nth + 1, &answer));
+        exchange = again.0;
+    }
+    assert_eq!(http.rig.diagnostics(), []);
+    http.refuse(exchange, 503);
+    http.rig.tick(ms(60_000));
+    assert_eq!((http.posts().len(), http.rig.diagnostics()), (count + 6, vec![DiagnosticKind::DroppedResponse]));
+}
+
 // covers: B-225
 #[test]
 fn late_listener_may_have_missed_a_change() {

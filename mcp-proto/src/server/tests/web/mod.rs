@@ -4,6 +4,7 @@
 mod elicitations;
 mod expiry;
 mod listening;
+mod nodes;
 mod rates;
 mod requests;
 mod resource;

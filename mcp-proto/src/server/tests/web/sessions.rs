@@ -331,7 +331,7 @@ fn client_secrets_are_not_shown() {
     let (token, secret) = ("tok-5e71f0", "q-9d2c11");
     let mut site = Site::with(|config| {
         config.admit = true;
-        config.state_key = Some(*b"0123456789-key-0123456789-key-01");
+        config.state_keys = Some((*b"0123456789-key-0123456789-key-01").into());
     });
     let mut shown = format!("{:?}", site.bench.server.config());
     let headers =

@@ -412,7 +412,7 @@ fn large_history_evicts_none_of_another_client() {
 // covers: S3-34, B-043
 #[test]
 fn event_is_stored_before_it_is_sent() {
-    let mut site = Site::with(|config| config.store = true);
+    let mut site = Site::with(|config| config.report_kept = true);
     let client = site.session("2025-11-25", "{}");
     client.call(&mut site, 1);
     let (responder, _) = site.handed();
@@ -421,19 +421,19 @@ fn event_is_stored_before_it_is_sent() {
     let mut order = Vec::new();
     for output in site.bench.outputs() {
         match output {
-            Output::Event(Event::Store(append)) => order.push(format!("store {}", append.id)),
+            Output::Event(Event::Kept(kept)) => order.push(format!("kept {}", kept.id)),
             Output::Send(_, Outbound::Event { id, .. }) => order.push(format!("send {}", id.unwrap())),
             _ => {}
         }
     }
-    assert_eq!(order, ["store s1-1", "send s1-1", "store s1-2", "send s1-2", "store s1-3", "send s1-3"]);
+    assert_eq!(order, ["kept s1-1", "send s1-1", "kept s1-2", "send s1-2", "kept s1-3", "send s1-3"]);
     // Events of a disconnected client are stored as well.
     let x = client.call(&mut site, 2);
     let (responder, _) = site.handed();
     tell(&mut site, &responder, 1.0);
     site.cut(x);
     site.bench.complete(responder, "{}");
-    assert!(matches!(&site.bench.outputs()[..], [Output::Event(Event::Store(append))] if append.stream == 2));
+    assert!(matches!(&site.bench.outputs()[..], [Output::Event(Event::Kept(kept))] if kept.stream == 2));
 }
 
 // covers: HTTP-S-024, S3-28, B-033, B-179, R-11

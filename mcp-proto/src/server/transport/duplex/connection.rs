@@ -52,7 +52,7 @@ pub(in crate::server) struct PostOrigin {
 impl Duplex {
     pub(super) fn new(told: u64) -> Self {
         let admitted = DuplexAdmission::As(ClientRights::default());
-        let (session, batches) = (Session::new(None, told), BTreeMap::new());
+        let (session, batches) = (Session::new(None, told, 1), BTreeMap::new());
         let (running, next_batch, ended) = (ShortSet::new(), 0, false);
         Self { session, admitted, batches, next_batch, running, ended, sse: None, upgrade: None }
     }

@@ -1,14 +1,16 @@
 //! The state of an HTTP exchange.
 
 use super::accept::Accepts;
-use crate::exchange::{Inbound, RequestHead};
+use crate::exchange::{Headers, Inbound, RequestHead};
 use crate::frame::HandshakeReply;
 use crate::http_support::HttpSupport;
 use crate::input::AdmitKey;
+use crate::rpc::Id;
 use crate::server::keys::StreamKey;
 use crate::server::rights::ClientRights;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use bytes::Bytes;
 
 /// The state of an HTTP exchange whose response is not written.
 #[derive(Debug)]
@@ -26,6 +28,23 @@ pub(in crate::server) struct Http {
     pub(super) _support: HttpSupport,
 }
 
+/// What an exchange waits for at the store.
+#[derive(Debug)]
+pub(super) enum StoreWait {
+    /// The session of this message.
+    Load(Inbound),
+    /// A new session is kept: then this is the response to its `initialize`.
+    Answer { headers: Headers, body: Bytes, id: Id },
+    /// A session is dropped.
+    Drop,
+    /// Another server gets the answer of a client.
+    Send,
+    /// The server of its stream gets a posted message.
+    Post,
+    /// A stream is opened.
+    Open,
+}
+
 /// How far the response of an exchange has come.
 #[derive(Debug)]
 pub(super) enum ResponseStage {
@@ -36,8 +55,12 @@ pub(super) enum ResponseStage {
     Reading,
     /// The engine responds at once.
     Answering,
+    /// It waits for the store.
+    Storing(Box<StoreWait>),
     /// It carries the response stream of a request, or the stream of a GET.
     Carrying(StreamKey),
+    /// It carries a stream of another server.
+    Tailing,
     /// Everything was sent and is not written yet, so the stream is kept.
     Written(StreamKey),
 }
@@ -59,6 +82,8 @@ impl Http {
             ResponseStage::Admitting { .. }
             | ResponseStage::Reading
             | ResponseStage::Answering
+            | ResponseStage::Storing(_)
+            | ResponseStage::Tailing
             | ResponseStage::Written(_) => None,
         }
     }
@@ -67,7 +92,11 @@ impl Http {
     pub(in crate::server) const fn open_stream(&self) -> Option<StreamKey> {
         match self.stage {
             ResponseStage::Carrying(stream) | ResponseStage::Written(stream) => Some(stream),
-            ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => None,
+            ResponseStage::Admitting { .. }
+            | ResponseStage::Reading
+            | ResponseStage::Answering
+            | ResponseStage::Storing(_)
+            | ResponseStage::Tailing => None,
         }
     }
 
@@ -77,6 +106,8 @@ impl Http {
             ResponseStage::Admitting { key, .. } => Some(key),
             ResponseStage::Reading
             | ResponseStage::Answering
+            | ResponseStage::Storing(_)
+            | ResponseStage::Tailing
             | ResponseStage::Carrying(_)
             | ResponseStage::Written(_) => None,
         }

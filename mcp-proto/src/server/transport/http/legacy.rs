@@ -45,6 +45,7 @@ impl Server {
             }
             Message::Notification(notification) => self.notification(x, head, notification),
             Message::Response(response) => match self.answered_session(x, head) {
+                Ok(session) if self.forward_answer(Some(x), SessionRef::Http(session), &response) => {}
                 Ok(session) => {
                     self.requests.on_response(&mut self.wire, SessionRef::Http(session), response);
                     self.wire.env.accept(x);
@@ -133,7 +134,14 @@ impl Server {
                 self.sweep_sessions();
             }
             let changes = self.listens.changes();
-            headers.push(SESSION, self.wire.http.open_session(&mut self.wire.env, x, negotiated, changes)?);
+            let keys = self.shared.config.shares_sessions().then_some(&self.shared.keys);
+            let (key, name) = self.wire.http.open_session(&mut self.wire.env, x, negotiated, changes, keys)?;
+            headers.push(SESSION, name);
+            let body = result_response(id, &result);
+            if let Some((headers, body)) = self.keep_session(x, key, id, (headers, body)) {
+                self.wire.env.answer_one(x, headers, body);
+            }
+            return Ok(());
         }
         self.wire.env.answer_one(x, headers, result_response(id, &result));
         Ok(())
@@ -282,6 +290,7 @@ impl Server {
                             answers.push(error_response(Some(id), &defect.to_error()));
                         }
                         // A response to an invalid response could be taken for one to a request.
+                        (_, Some(session)) if self.forward_unreadable(session, &defect) => {}
                         (_, Some(session)) => self.requests.on_unreadable_answer(&mut self.wire, session, &defect),
                         (_, None) => {}
                     }
@@ -311,7 +320,10 @@ impl Server {
         if !defect.has_method
             && let Ok(session) = self.session_for(x, head)
         {
-            self.requests.on_unreadable_answer(&mut self.wire, SessionRef::Http(session), defect);
+            let session = SessionRef::Http(session);
+            if !self.forward_unreadable(session, defect) {
+                self.requests.on_unreadable_answer(&mut self.wire, session, defect);
+            }
         }
         let id = defect.id.as_ref().filter(|_| defect.has_method);
         let error = defect.to_error();
@@ -328,11 +340,13 @@ impl Server {
         };
         let replays = self.shared.config.compat.unknown_event == UnknownEvent::ReplayFromOldest;
         let mut cursors = head.headers.all(CURSOR).map(str::trim);
-        let attached = match cursors.next() {
-            // An empty cursor counts as no cursor (WHATWG HTML section 9.2.4).
-            None | Some("") if self.is_serving() => self.attach_own(x, session, false),
-            None | Some("") => Err(bad_request("the server is shutting down")),
+        // An empty cursor counts as no cursor (WHATWG HTML section 9.2.4).
+        let cursor = cursors.next().filter(|cursor| !cursor.is_empty());
+        let attached = match cursor {
             Some(cursor) if cursors.any(|other| other != cursor) => Err(bad_request("there is more than one cursor")),
+            None if !self.is_serving() => Err(bad_request("the server is shutting down")),
+            cursor if self.open_shared(x, session, cursor) => return,
+            None => self.attach_own(x, session, false),
             Some(cursor) => match self.attach_after(x, session, cursor) {
                 Err(_) if replays && self.is_serving() => self.attach_own(x, session, true),
                 attached => attached,
@@ -349,12 +363,18 @@ impl Server {
     /// DELETE: ends the session.
     pub(super) fn delete(&mut self, x: ExchangeId, head: &RequestHead) {
         match self.session_for(x, head) {
+            Ok(session) if self.drop_session(x, session) => {}
             Ok(session) => {
-                self.wire.env.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
+                self.answer_delete(x);
                 self.end_session(session, SessionEnd::Deleted);
             }
             Err(rejection) => self.wire.env.reject(x, None, 400, &rejection),
         }
+    }
+
+    /// Responds to DELETE: the session has ended.
+    pub(super) fn answer_delete(&mut self, x: ExchangeId) {
+        self.wire.env.answer_json(x, 200, Headers::new(), Bytes::from_static(br#"{"success":true}"#));
     }
 
     /// Returns the session of a GET, a DELETE or a response, which need one.

@@ -16,17 +16,24 @@ mod history;
 mod hosts;
 mod legacy;
 mod modern;
+mod posted;
 mod respond;
 mod sessions;
+mod shared;
 mod sse;
 mod streams;
+mod tail;
 mod tool_stream;
 mod web_socket;
 
 pub(in crate::server) use exchange::Http;
 pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
+use shared::SharedSession;
+pub(in crate::server) use streams::Place;
 pub(in crate::server) use streams::ResponseStream;
+pub(in crate::server) use tail::Opening;
+use tail::Tail;
 
 use super::Binding;
 use crate::error::DiagnosticKind;
@@ -140,9 +147,12 @@ impl Server {
         let Some(http) = self.wire.env.http(x) else { return };
         if let Inbound::Reject(defect) = item {
             let has_status = match http.stage {
-                ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering => false,
+                ResponseStage::Admitting { .. }
+                | ResponseStage::Reading
+                | ResponseStage::Answering
+                | ResponseStage::Storing(_) => false,
                 ResponseStage::Carrying(stream) => self.wire.http.stream(stream).is_some_and(ResponseStream::has_begun),
-                ResponseStage::Written(_) => true,
+                ResponseStage::Tailing | ResponseStage::Written(_) => true,
             };
             if has_status {
                 // The status has been sent.
@@ -157,13 +167,17 @@ impl Server {
                 // The end of the body follows.
                 http.stage = ResponseStage::Answering;
                 let (head, accepts) = (http.head.clone(), http.accepts);
-                self.http_request(x, &head, accepts, item);
+                if let Some(item) = self.await_session(x, &head, item) {
+                    self.http_request(x, &head, accepts, item);
+                }
             }
             ResponseStage::Admitting { early: early @ None, .. } => *early = Some(Box::new(item)),
             // The end of the body, and anything that a client appends to it.
             ResponseStage::Admitting { .. }
             | ResponseStage::Answering
+            | ResponseStage::Storing(_)
             | ResponseStage::Carrying(_)
+            | ResponseStage::Tailing
             | ResponseStage::Written(_) => {}
         }
     }
@@ -180,7 +194,8 @@ impl Server {
                 let stream = *stream;
                 self.wire.http.stream(stream).is_some_and(ResponseStream::may_be_awaited)
             }
-            Some(ResponseStage::Written(_)) | None => true,
+            // It may read the response when the store has replied.
+            Some(ResponseStage::Written(_) | ResponseStage::Storing(_) | ResponseStage::Tailing) | None => true,
             Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => false,
         };
         if !stays {
@@ -260,15 +275,19 @@ impl HttpState {
         let reads = exchange.load.total() == 0;
         let stream = match exchange.binding.http().map(|http| &http.stage) {
             // The stream of HTTP+SSE.
-            None => None,
+            None | Some(ResponseStage::Tailing) => None,
             Some(ResponseStage::Carrying(stream)) => Some(*stream),
             Some(
                 ResponseStage::Admitting { .. }
                 | ResponseStage::Reading
                 | ResponseStage::Answering
+                | ResponseStage::Storing(_)
                 | ResponseStage::Written(_),
             ) => return,
         };
+        if stream.is_some_and(|stream| self.claim_late(env, stream, x)) {
+            return;
+        }
         match stream.map(|stream| self.open_events(env, stream, None)) {
             Some(StreamStart::Event) => return,
             Some(StreamStart::Head | StreamStart::Nothing) | None => {}

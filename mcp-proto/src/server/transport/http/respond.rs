@@ -165,10 +165,15 @@ impl ServerEnv {
     /// The server terminates. Answers a request that has no response; aborts an open event stream.
     pub(in crate::server) fn end_http(&mut self, x: ExchangeId) {
         match self.http(x).map(|http| &http.stage) {
-            Some(ResponseStage::Admitting { .. } | ResponseStage::Reading | ResponseStage::Answering) => {
+            Some(
+                ResponseStage::Admitting { .. }
+                | ResponseStage::Reading
+                | ResponseStage::Answering
+                | ResponseStage::Storing(_),
+            ) => {
                 self.send(x, unavailable("the server is shutting down"));
             }
-            Some(ResponseStage::Carrying(_)) => self.queue.push(Output::Abort(x)),
+            Some(ResponseStage::Carrying(_) | ResponseStage::Tailing) => self.queue.push(Output::Abort(x)),
             Some(ResponseStage::Written(_)) | None => {}
         }
     }

@@ -7,14 +7,16 @@ pub(in crate::server) use state::HttpState;
 pub(super) use state::SessionEntry;
 
 use super::history::History;
+use super::shared::SharedSession;
 use super::streams::ResponseStream;
 use crate::exchange::ExchangeId;
-use crate::input::{RequestKey, SessionKey};
+use crate::input::{Principal, RequestKey, SessionKey};
 use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, SessionRef, StreamKey};
 use crate::server::response::ErrorReply;
 use crate::server::session::{Session, SessionTerms};
+use crate::server::state_keys::StateKeys;
 use crate::server::watched::Watcher;
 use crate::server::{Event, Server, SessionEnd};
 use alloc::boxed::Box;
@@ -41,7 +43,7 @@ impl HttpState {
 
     /// Returns whether a session has been idle for too long. It is not idle while a request of it
     /// runs or a stream of it is open.
-    fn is_idle_too_long(&self, env: &ServerEnv, key: SessionKey) -> bool {
+    pub(super) fn is_idle_too_long(&self, env: &ServerEnv, key: SessionKey) -> bool {
         let limits = &env.config.limits.server;
         let Some(session) = self.sessions.get(&key) else { return false };
         let limit = if session.has_begun { limits.session_idle } else { limits.session_start };
@@ -61,51 +63,88 @@ impl HttpState {
         URL_SAFE_NO_PAD.encode(&self.seed.next_bytes()[..24])
     }
 
-    /// Opens a session and returns its id. `changes`: the number of changes that its client needs
-    /// no notification of.
+    /// Opens a session and returns its key and its id. `keys`: those of servers that share it.
+    /// `changes`: the number of changes that its client needs no notification of.
     pub(super) fn open_session(
         &mut self,
         env: &mut ServerEnv,
         x: ExchangeId,
         negotiated: SessionTerms,
         changes: u64,
-    ) -> Result<String, ErrorReply> {
+        keys: Option<&StateKeys>,
+    ) -> Result<(SessionKey, String), ErrorReply> {
+        let id = match keys {
+            Some(keys) => {
+                let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _] = self.seed.next_bytes();
+                keys.session_id(&random)
+            }
+            None => self.mint_id(),
+        };
+        let tag = env.node.as_ref().filter(|_| keys.is_some()).map(|node| node.tag());
+        let shared = tag.map(|tag| Box::new(SharedSession::opened(env.now, tag)));
+        let (digest, principal) = (Hash::hash(id.as_bytes()), env.rights(x).principal);
+        self.add_session(env, x, digest, negotiated, principal, changes, shared).map(|key| (key, id))
+    }
+
+    /// Adds a session, or the copy of one of the store, for the client of an exchange.
+    pub(super) fn add_session(
+        &mut self,
+        env: &mut ServerEnv,
+        x: ExchangeId,
+        digest: [u8; 32],
+        negotiated: SessionTerms,
+        principal: Option<Principal>,
+        changes: u64,
+        shared: Option<Box<SharedSession>>,
+    ) -> Result<SessionKey, ErrorReply> {
         let opener = env.client_on(x, None);
         env.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;
         env.check_share(&opener, Bound::ClientData, negotiated.weight)
             .map_err(|full| full.reject("there is no room for what the client says of itself"))?;
-        let id = self.mint_id();
         self.last_session += 1;
         let key = SessionKey::new(self.last_session);
         let client = env.client_on(x, Some(key));
         let opener = env.shares.take(&opener, Bound::Sessions, 1);
         env.shares.add(opener, Bound::ClientData, negotiated.weight);
         let session = SessionEntry {
-            digest: Hash::hash(id.as_bytes()),
-            principal: env.rights(x).principal,
-            session: Session::new(Some(negotiated), changes),
+            digest,
+            principal,
+            session: Session::new(Some(negotiated), changes, env.first_question()),
             active: env.now,
             has_begun: false,
             streams: BTreeSet::new(),
             last_stream: 0,
             own: None,
             history: History::default(),
+            shared,
             opener,
             client,
         };
         self.names.insert(session.digest, key);
         self.sessions.insert(key, Box::new(session));
         if env.timers.get(ServerTimer::Sweep).is_none() {
-            env.timers.set(ServerTimer::Sweep, Some(env.now + env.config.limits.server.session_sweep));
+            env.timers.set(ServerTimer::Sweep, Some(env.now + env.sweep_interval()));
         }
         env.emit(Event::SessionOpened(key));
-        Ok(id)
+        Ok(key)
     }
 
     /// The server terminates. It emits no event for the sessions, since all are over.
     pub(in crate::server) fn clear(&mut self) {
         let seed = self.seed.clone();
         *self = Self::new(seed);
+    }
+}
+
+impl ServerEnv {
+    /// Returns the interval at which sessions are swept: with a store often enough that it keeps a
+    /// session whose stream is open.
+    fn sweep_interval(&self) -> Duration {
+        let limits = &self.config.limits.server;
+        match self.node {
+            Some(_) => limits.session_sweep.min(limits.session_idle / 3),
+            None => limits.session_sweep,
+        }
     }
 }
 
@@ -122,7 +161,8 @@ impl Server {
         }
         let now = self.wire.env.now;
         let session = self.wire.http.sessions.get_mut(&key)?;
-        (session.active, session.has_begun) = (now, true);
+        let is_first = session.is_used(now);
+        self.wire.http.touch_shared(&mut self.wire.env, key, is_first);
         Some(key)
     }
 
@@ -156,8 +196,10 @@ impl Server {
     /// Ends idle sessions, and sets the next sweep.
     pub(in crate::server) fn on_sweep(&mut self) {
         self.sweep_sessions();
+        let has_more = self.wire.http.touch_open(&mut self.wire.env);
         if !self.wire.http.sessions.is_empty() {
-            let next = self.wire.env.again(self.shared.config.limits.server.session_sweep);
+            let interval = self.wire.env.sweep_interval();
+            let next = self.wire.env.again(if has_more { interval.min(SWEEPS_APART) } else { interval });
             self.wire.env.timers.set(ServerTimer::Sweep, Some(next));
         }
     }
@@ -178,6 +220,9 @@ impl Server {
     /// Ends the sessions' own streams, since the server shuts down.
     pub(in crate::server) fn end_own_streams(&mut self) {
         let own: Vec<StreamKey> = self.wire.http.sessions.values().filter_map(|session| session.own).collect();
-        own.into_iter().for_each(|stream| self.end_stream(stream));
+        for stream in own {
+            self.move_listener(stream);
+            self.end_stream(stream);
+        }
     }
 }

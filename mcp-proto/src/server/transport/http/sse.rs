@@ -71,7 +71,12 @@ impl Server {
         if let Err(full) = self.wire.env.check_share(&client, Bound::Streams, 1) {
             return self.wire.env.reject(x, None, 503, &full.reject("there are too many streams"));
         }
-        let id = self.wire.http.mint_id();
+        let node = self.wire.env.node.as_ref().filter(|_| self.shared.config.shares_sessions());
+        let tag = node.map(|node| node.tag());
+        let id = match tag {
+            Some(tag) => self.wire.http.mint_shared_id(&self.shared.keys, tag),
+            None => self.wire.http.mint_id(),
+        };
         let digest = Hash::hash(id.as_bytes());
         let changes = self.listens.changes();
         let Some(paths) = &self.shared.config.sse else { return };
@@ -103,6 +108,7 @@ impl Server {
         let Some(id) = session_of(head) else {
             return self.wire.env.reject(x, None, 400, &missing_session());
         };
+        let Some(item) = self.pass_on_post(x, head, id, item) else { return };
         let stream = self.wire.http.sse.get(&Hash::hash(id.as_bytes())).copied();
         let rights = self.wire.env.rights(x);
         let is_of_client = |stream: &ExchangeId| self.wire.env.rights(*stream).principal == rights.principal;
@@ -125,7 +131,12 @@ impl Server {
             }
             _ => return self.wire.env.refuse(x, 415, Headers::new(), "the content type must be application/json"),
         }
-        self.set_posted(stream, Some(PostOrigin { head: Arc::clone(head), access: rights.access }));
+        self.take_posted(stream, PostOrigin { head: Arc::clone(head), access: rights.access }, item);
+    }
+
+    /// Handles a posted message on its stream.
+    pub(super) fn take_posted(&mut self, stream: ExchangeId, post: PostOrigin, item: Inbound) {
+        self.set_posted(stream, Some(post));
         self.duplex_item(stream, item);
         self.set_posted(stream, None);
     }

@@ -5,9 +5,12 @@
 
 mod response;
 mod resume;
+mod shared;
 
 pub(super) use response::Eviction;
 pub(in crate::server) use response::ResponseStream;
+pub(in crate::server) use shared::Place;
+pub(super) use shared::{OWN, lost_events};
 
 use super::ResponseStage;
 use super::history::event_id;
@@ -23,14 +26,16 @@ use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey};
 use crate::server::response::SerializedResponse;
-use crate::server::{Append, Event, Server};
+use crate::server::{Event, KeptEvent, Server};
 use crate::short_set::ShortSet;
 use crate::version::ProtocolVersion;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
+use shared::SharedStream;
 
 /// What the opening of a stream has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,10 +59,15 @@ impl HttpState {
     ) -> StreamKey {
         self.last_stream += 1;
         let key = StreamKey(self.last_stream);
-        let mut number = 0;
+        let (mut number, mut shared) = (0, None);
         if let Some(session) = session.and_then(|session| self.http_session_mut(session)) {
             session.last_stream += 1;
             number = session.last_stream;
+            if let Some(of_session) = &session.shared {
+                // No stream of any server has the same.
+                number = if is_own { OWN } else { of_session.number(number) };
+                shared = Some(Box::new(SharedStream::new()));
+            }
             session.streams.insert(key);
             session.own = if is_own { Some(key) } else { session.own };
         }
@@ -76,6 +86,7 @@ impl HttpState {
             is_own,
             is_over: false,
             speaks_dialect: false,
+            shared,
         };
         self.streams.insert(key, stream);
         key
@@ -84,7 +95,8 @@ impl HttpState {
     /// Returns whether the end of a stream waits for its client to resume.
     pub(in crate::server) fn is_awaited(&self) -> bool {
         let waits = |stream: &ResponseStream| {
-            stream.is_over && stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref()
+            let is_kept = stream.exchange.is_none() && stream.kept.back() > stream.said.as_ref();
+            stream.is_over && (is_kept || stream.is_being_stored())
         };
         self.streams.values().any(waits)
     }
@@ -120,7 +132,7 @@ impl HttpState {
         }
     }
 
-    fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
+    pub(super) fn own_stream_of(&mut self, session: SessionKey, version: ProtocolVersion) -> StreamKey {
         let own = self.http_session(session).and_then(|session| session.own);
         own.unwrap_or_else(|| self.new_stream(Some(session), version, None, true, true))
     }
@@ -138,11 +150,14 @@ impl HttpState {
         let key = self.new_stream(session, version, Some(x), can_stream, false);
         let Some(stream) = self.streams.get_mut(&key) else { return key };
         stream.batch = is_batch.then(Batch::new);
-        let after = if stream.is_primed() { Some(env.config.stream_after) } else { env.config.keep_alive };
+        // Servers that share the session learn then who runs the request.
+        let is_early = stream.is_primed() || stream.shared.is_some();
+        let after = if is_early { Some(env.config.stream_after) } else { env.config.keep_alive };
+        let is_shared = stream.shared.is_some();
         if let Some(http) = env.http(x) {
             http.stage = ResponseStage::Carrying(key);
         }
-        env.keep_alive_in(x, after.filter(|_| can_stream));
+        env.keep_alive_in(x, after.filter(|_| can_stream || is_shared));
         key
     }
 
@@ -172,8 +187,13 @@ impl HttpState {
             return StreamStart::Nothing;
         }
         let (x, primed, batch) = (stream.exchange, stream.is_primed(), stream.batch.take());
+        let is_shared = stream.shared.is_some();
         let Some(x) = x else { return StreamStart::Nothing };
         env.begin_events(x, Headers::new());
+        if is_shared {
+            // The first event waits for the store.
+            env.send_comment(x);
+        }
         let mut opening = StreamStart::Head;
         if primed {
             self.stream_event(env, key, Some(retry.unwrap_or(env.config.retry)), Bytes::new());
@@ -188,6 +208,9 @@ impl HttpState {
 
     /// Keeps an event, then sends it if an exchange carries the stream.
     fn stream_event(&mut self, env: &mut ServerEnv, key: StreamKey, retry: Option<Duration>, data: Bytes) {
+        if self.append_shared(env, key, retry, &data, false) {
+            return;
+        }
         let kept = self.keep_event(env, key, &data);
         let Some(stream) = self.streams.get_mut(&key) else { return };
         let Some(x) = stream.exchange else { return };
@@ -221,15 +244,16 @@ impl HttpState {
         if is_too_large {
             env.diagnose(DiagnosticKind::DroppedAnswer, "an event is larger than all that is kept of a session");
         }
-        if env.config.store {
-            let append = Append { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
-            env.emit(Event::Store(append));
+        if env.config.report_kept {
+            let kept = KeptEvent { session: session_key, stream: stream_number, id: id.clone(), data: data.clone() };
+            env.emit(Event::Kept(kept));
         }
         self.purge(env, session_key);
         Some((number, id))
     }
 
     pub(super) fn remove_stream(&mut self, env: &mut ServerEnv, key: StreamKey) {
+        self.forget_waiting(env, key);
         env.timers.set(ServerTimer::Keep(key), None);
         let Some(stream) = self.streams.remove(&key) else { return };
         let Some(session) = stream.session.and_then(|session| self.sessions.get_mut(&session)) else { return };
@@ -261,6 +285,9 @@ impl HttpState {
         if stream.streams {
             if stream.is_lost() {
                 env.diagnose(DiagnosticKind::DroppedAnswer, "its client is gone, and cannot come back for it");
+            } else if stream.shared.is_some() && stream.running.is_empty() && !stream.is_own {
+                stream.is_over = true;
+                self.append_shared(env, key, None, &answer, true);
             } else {
                 self.stream_event(env, key, None, answer);
             }
@@ -347,6 +374,9 @@ impl HttpState {
 
     /// Everything of a stream was sent, or is kept for a client that resumes.
     fn finish_stream(&mut self, env: &mut ServerEnv, key: StreamKey) {
+        if self.finish_shared(env, key) {
+            return;
+        }
         let Some(stream) = self.streams.get_mut(&key) else { return };
         stream.is_over = true;
         let (session, is_lost, kept_none) = (stream.session, stream.is_lost(), stream.kept.is_empty());
@@ -398,6 +428,9 @@ impl HttpState {
         if self.open_events(env, key, retry) == StreamStart::Nothing {
             let retry = retry.unwrap_or(env.config.retry);
             self.stream_event(env, key, Some(retry), Bytes::new());
+        }
+        if self.close_shared(key) {
+            return Ok(None);
         }
         env.send(x, Outbound::End);
         Ok(Some(x))
@@ -468,7 +501,7 @@ impl Server {
             return self.wire.http.remove_stream(&mut self.wire.env, key);
         }
         let session = stream.session;
-        let nothing_left = stream.is_over && stream.kept.is_empty();
+        let nothing_left = stream.is_over && stream.kept.is_empty() && !stream.is_being_stored();
         if stream.running.is_empty() && (stream.is_lost() || session.is_none() || nothing_left) {
             self.wire.http.remove_stream(&mut self.wire.env, key);
         }

@@ -8,6 +8,7 @@ use crate::server::keys::StreamKey;
 use crate::server::session::Session;
 use crate::server::transport::http::history::History;
 use crate::server::transport::http::streams::ResponseStream;
+use crate::server::transport::http::{SharedSession, Tail};
 use crate::short_map::ShortMap;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -18,10 +19,10 @@ use alloc::vec::Vec;
 /// What outlives an HTTP exchange: sessions and streams.
 #[derive(Debug)]
 pub(in crate::server) struct HttpState {
-    pub(super) seed: Seed,
+    pub(in super::super) seed: Seed,
     pub(in super::super) sessions: BTreeMap<SessionKey, Box<SessionEntry>>,
     /// By the digest of the id, so that the time of a lookup reveals nothing about the ids.
-    pub(super) names: BTreeMap<[u8; 32], SessionKey>,
+    pub(in super::super) names: BTreeMap<[u8; 32], SessionKey>,
     pub(super) last_session: u64,
     /// The time of the last sweep.
     pub(super) swept: Instant,
@@ -29,6 +30,8 @@ pub(in crate::server) struct HttpState {
     pub(in super::super) last_stream: u64,
     /// The exchanges that carry a session's own stream, and the clients that they count for.
     pub(in super::super) own: BTreeMap<ExchangeId, ClientKey>,
+    /// The exchanges that carry streams of other servers.
+    pub(in crate::server) tails: BTreeMap<ExchangeId, Tail>,
     /// HTTP+SSE: the streams, by the digest of the id that their POSTs name.
     pub(in super::super) sse: BTreeMap<[u8; 32], ExchangeId>,
     /// The peer of the request that comes next.
@@ -38,8 +41,8 @@ pub(in crate::server) struct HttpState {
 /// The session of a legacy HTTP client, in the table of sessions.
 #[derive(Debug)]
 pub(in crate::server) struct SessionEntry {
-    pub(super) digest: [u8; 32],
-    pub(super) principal: Option<Principal>,
+    pub(in super::super) digest: [u8; 32],
+    pub(in super::super) principal: Option<Principal>,
     pub(in crate::server) session: Session,
     /// The time of the last activity of its client.
     pub(super) active: Instant,
@@ -51,10 +54,21 @@ pub(in crate::server) struct SessionEntry {
     /// Its own stream, which belongs to no request.
     pub(in super::super) own: Option<StreamKey>,
     pub(in super::super) history: History,
+    /// What a store has of it.
+    pub(in super::super) shared: Option<Box<SharedSession>>,
     /// The client that opened it. It counts for this one, and so does what the client declared.
     pub(in crate::server) opener: ClientKey,
     /// The client that its history counts for.
     pub(in super::super) client: ClientIdentity,
+}
+
+impl SessionEntry {
+    /// Its client uses it, here or at another server. Returns whether nothing has since it was
+    /// opened.
+    pub(in super::super) const fn is_used(&mut self, now: Instant) -> bool {
+        self.active = now;
+        !core::mem::replace(&mut self.has_begun, true)
+    }
 }
 
 impl HttpState {
@@ -68,6 +82,7 @@ impl HttpState {
             streams: ShortMap::new(),
             last_stream: 0,
             own: BTreeMap::new(),
+            tails: BTreeMap::new(),
             sse: BTreeMap::new(),
             sender: None,
         }
@@ -125,6 +140,7 @@ impl HttpState {
             && self.names.is_empty()
             && self.streams.is_empty()
             && self.own.is_empty()
+            && self.tails.is_empty()
             && self.sse.is_empty()
     }
 }

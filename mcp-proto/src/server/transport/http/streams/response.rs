@@ -1,10 +1,12 @@
 //! One response stream.
 
+use super::shared::SharedStream;
 use crate::exchange::ExchangeId;
 use crate::input::{RequestKey, SessionKey};
 use crate::server::batch::Batch;
 use crate::short_set::ShortSet;
 use crate::version::{Era, ProtocolVersion};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 /// See the [module](self).
@@ -13,7 +15,7 @@ pub(in crate::server) struct ResponseStream {
     /// The session that can resume it. `None`: it cannot be resumed.
     pub(super) session: Option<SessionKey>,
     /// Its number within the session.
-    pub(super) number: u64,
+    pub(in super::super) number: u64,
     pub(super) version: ProtocolVersion,
     /// The exchange that carries it at the moment.
     pub(super) exchange: Option<ExchangeId>,
@@ -32,11 +34,13 @@ pub(in crate::server) struct ResponseStream {
     /// The newest of its events that was sent on an exchange.
     pub(super) said: Option<u64>,
     /// Whether it is the session's own, which belongs to no request.
-    pub(super) is_own: bool,
+    pub(in super::super) is_own: bool,
     /// Whether everything was sent, or is kept.
     pub(super) is_over: bool,
     /// Whether its client speaks the dialect of tool streams.
     pub(super) speaks_dialect: bool,
+    /// What a store has of it, if servers share its session.
+    pub(in super::super) shared: Option<Box<SharedStream>>,
 }
 
 /// What the eviction of an event means for its stream.

@@ -9,22 +9,40 @@ use crate::server::client::Bound;
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ReplyTo, ServerTimer, SessionRef, StreamKey};
 use crate::server::response::ErrorReply;
+use crate::server::store::SessionChange;
 use crate::server::transport::http::ResponseStage;
 use crate::server::transport::http::history::{event_id, number_in};
 use crate::server::transport::http::legacy::bad_request;
+use crate::server::wire::Wire;
 use alloc::vec::Vec;
 use bytes::Bytes;
 
 impl HttpState {
     /// Checks the limits for the own stream of a session. It needs no room if an exchange carries
     /// it already.
-    fn check_streams(&self, env: &ServerEnv, x: ExchangeId, key: StreamKey) -> Result<(), ErrorReply> {
+    pub(in super::super) fn check_streams(
+        &self,
+        env: &ServerEnv,
+        x: ExchangeId,
+        key: StreamKey,
+    ) -> Result<(), ErrorReply> {
         match self.streams.get(&key) {
             Some(stream) if stream.is_own && stream.exchange.is_none() => {
                 let checked = env.check_share(&env.client_on(x, stream.session), Bound::Streams, 1);
                 checked.map_err(|full| full.reject("there are too many streams"))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+impl Wire {
+    /// A client listens: it is initialized, even if its notification was lost.
+    pub(in super::super) fn is_listening(&mut self, session: SessionKey) {
+        let session_ref = SessionRef::Http(session);
+        if let Some(session) = self.session_mut(session_ref).filter(|session| !session.is_ready()) {
+            session.set_ready();
+            self.note_change(session_ref, SessionChange::Ready);
         }
     }
 }
@@ -42,10 +60,7 @@ impl Server {
         let version = negotiated.map(|negotiated| negotiated.version);
         let Some(version) = version else { return Err(bad_request("Session not found")) };
         let key = self.wire.http.own_stream_of(session, version);
-        // A client that listens is initialized, even if its notification was lost.
-        if let Some(session) = self.wire.session_mut(SessionRef::Http(session)) {
-            session.set_ready();
-        }
+        self.wire.is_listening(session);
         self.wire.http.check_streams(&self.wire.env, x, key)?;
         let said = self.wire.http.streams.get(&key).and_then(|stream| stream.said);
         let after = said.filter(|_| !replays).unwrap_or(0);
@@ -79,29 +94,47 @@ impl Server {
     /// Lets an exchange carry a stream, after an event. The exchange that carried it before ends.
     fn attach(&mut self, x: ExchangeId, key: StreamKey, after: u64, is_fresh: bool) {
         let Some(stream) = self.wire.http.streams.get_mut(&key) else { return };
-        let before = stream.exchange.replace(x);
         let missed: Vec<u64> = stream.kept.iter().copied().filter(|number| *number > after).collect();
+        stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
+        let session = stream.session.and_then(|session| self.wire.http.http_session(session));
+        let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
+        self.attach_with(x, key, events, is_fresh);
+    }
+
+    /// Lets an exchange carry a stream, and sends these events of it first.
+    pub(in super::super) fn attach_with(
+        &mut self,
+        x: ExchangeId,
+        key: StreamKey,
+        events: Vec<(u64, Bytes)>,
+        is_fresh: bool,
+    ) {
+        let Some(stream) = self.wire.http.streams.get_mut(&key) else { return };
+        let before = stream.exchange.replace(x);
         let (session_key, number, is_own, is_over) = (stream.session, stream.number, stream.is_own, stream.is_over);
         let primes = is_fresh && stream.is_primed();
-        stream.said = missed.last().copied().or(stream.said).max(Some(after)).filter(|said| *said > 0);
+        let is_shared = stream.shared.is_some();
+        stream.said = events.last().map(|(number, _)| *number).or(stream.said);
         before.into_iter().for_each(|before| self.end_carrier(before));
         if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Carrying(key);
         }
         self.wire.env.timers.set(ServerTimer::Keep(key), None);
         self.wire.env.begin_events(x, Headers::new());
-        let session = session_key.and_then(|session| self.wire.http.http_session(session));
-        let events = session.map(|session| session.history.data(missed)).unwrap_or_default();
+        if is_shared && events.is_empty() {
+            // The first event waits for the store.
+            self.wire.env.send_comment(x);
+        }
         if events.is_empty() && primes {
             self.wire.http.stream_event(&mut self.wire.env, key, Some(self.shared.config.retry), Bytes::new());
-        } else if events.is_empty() {
+        } else if events.is_empty() && !is_shared {
             self.wire.env.send_comment(x);
         }
         for (event, data) in events {
             let id = Some(event_id(number, event));
             self.wire.env.send(x, Outbound::Event { event: None, id, retry: None, data });
         }
-        if is_over {
+        if is_over && !is_shared {
             return self.wire.http.end_of_stream(&mut self.wire.env, key, x, session_key);
         }
         self.wire.env.drop_head(x);

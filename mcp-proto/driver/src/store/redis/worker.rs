@@ -1,0 +1,394 @@
+//! The threads of a server, with a connection each: one carries out requests, one waits for what
+//! other nodes say. On a cluster two wait: what is said to all and what is sent to this node are at
+//! different servers.
+
+use super::commands::{
+    Keys, Plain, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
+    texts,
+};
+use super::link::{Command, Link, Role, Scripts, Servers, Step, is_demoted};
+use crate::store::StorePort;
+use crate::sync::{Mutex, lock};
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use core::time::Duration;
+use mcp_proto::exchange::Closed;
+use mcp_proto::server::store::{
+    NodeItem, NodeTag, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
+};
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value, cmd};
+use std::io;
+use std::thread;
+
+/// The time for a reply.
+const REPLY: Duration = Duration::from_secs(2);
+/// The time for which a read waits for news. A server that has ended is noticed after it.
+const BLOCK: Duration = Duration::from_secs(1);
+/// The time until a connection is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// The number of news that one read takes.
+const COUNT: usize = 100;
+
+/// What the threads of a server use.
+pub(super) struct Worker {
+    servers: Servers,
+    keys: Keys,
+    scripts: Scripts,
+    port: StorePort,
+    /// What was read. `None` before the node has joined.
+    place: Mutex<Option<Place>>,
+    /// Counts the connections that requests have lost: the store may be another server now.
+    lost: AtomicU64,
+}
+
+/// What a thread reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reads {
+    All,
+    News,
+    Items,
+}
+
+/// What a node has read.
+#[derive(Clone, PartialEq, Debug)]
+struct Place {
+    node: NodeTag,
+    /// The number of the last news.
+    news: u64,
+    /// The id of the last entry of its inbox.
+    item: String,
+}
+
+impl Worker {
+    pub(super) fn start(servers: Servers, prefix: String, port: StorePort) -> io::Result<()> {
+        let reads: &[Reads] = if servers.is_cluster() { &[Reads::News, Reads::Items] } else { &[Reads::All] };
+        let (place, lost) = (Mutex::new(None), AtomicU64::new(0));
+        let worker = Arc::new(Self { servers, keys: Keys { prefix }, scripts: Scripts::new(), port, place, lost });
+        for reads in reads {
+            let reading = Arc::clone(&worker);
+            thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read(*reads))?;
+        }
+        thread::Builder::new().name("mcp-store".into()).spawn(move || worker.write()).map(drop)
+    }
+
+    /// Carries out requests until the server has ended.
+    fn write(&self) {
+        let mut link = None;
+        while let Some(requests) = self.port.take(Duration::MAX) {
+            let results = self.connected(&mut link).and_then(|link| self.carry_out(link, &requests));
+            let results = match results {
+                Ok(results) => results,
+                Err(why) => requests.iter().map(|_| Err(store_error(&why))).collect(),
+            };
+            // The store may be elsewhere now, or a part of it.
+            if results.iter().any(|result| matches!(result, Err(StoreError::Timeout | StoreError::Unreachable(_)))) {
+                link = None;
+                self.lost.fetch_add(1, Ordering::Relaxed);
+            }
+            for ((token, _), result) in requests.iter().zip(results) {
+                self.port.reply(*token, result);
+            }
+        }
+    }
+
+    fn connected<'a>(&self, link: &'a mut Option<Link>) -> RedisResult<&'a mut Link> {
+        Ok(match link {
+            Some(open) => open,
+            None => link.insert(self.servers.connect(REPLY)?),
+        })
+    }
+
+    /// Carries out requests, in order. An error of the connection concerns all of them.
+    fn carry_out(
+        &self,
+        link: &mut Link,
+        requests: &[(StoreToken, StoreRequest)],
+    ) -> RedisResult<Vec<Result<StoreReply, StoreError>>> {
+        let mut warning = None;
+        for (_, request) in requests {
+            match request {
+                StoreRequest::Join { node, .. } => {
+                    // The node hears what others say from before it has joined.
+                    let news = self.last_news(link)?;
+                    *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
+                    warning = memory(link).as_deref().and_then(eviction_warning);
+                }
+                StoreRequest::Leave { .. } => *lock(&self.place) = None,
+                _ => {}
+            }
+        }
+        let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
+        let around: Vec<_> = requests.iter().map(|(_, request)| self.keys.around(request)).collect();
+        let mut steps = Vec::new();
+        for ((before, after), call) in around.iter().zip(&calls) {
+            before.iter().for_each(|plain| add_plain(&mut steps, plain, Role::Before));
+            steps.extend(call.as_ref().map(|call| Step { command: Command::Script(call), role: Role::Result }));
+            after.iter().for_each(|plain| add_plain(&mut steps, plain, Role::After));
+        }
+        let mut returned = link.run(&steps, &self.scripts)?.into_iter();
+        let mut results = Vec::with_capacity(requests.len());
+        for ((_, request), call) in requests.iter().zip(&calls) {
+            let value = call.as_ref().and_then(|_| returned.next());
+            results.push(match (request, value) {
+                (StoreRequest::ListTasks { principal, after, count }, _) => {
+                    self.list_tasks(link, *principal, *after, *count).map_err(|why| store_error(&why))
+                }
+                (_, None) => Err(StoreError::Refused("this version has nothing for the request".to_owned())),
+                (_, Some(Err(why))) => Err(store_error(&why)),
+                (StoreRequest::Orphans { .. }, Some(Ok(lost))) => {
+                    let lost = parts(lost).and_then(texts);
+                    lost.and_then(|lost| self.orphans(link, lost).map_err(|why| store_error(&why)))
+                }
+                (_, Some(Ok(value))) => parts(value).and_then(|value| reply(request, value, warning.take())),
+            });
+        }
+        Ok(results)
+    }
+
+    /// Reads tasks. What is none any more is `None`. What cannot be read is an error of its own.
+    fn read_tasks(
+        &self,
+        link: &mut Link,
+        tasks: &[String],
+    ) -> RedisResult<Vec<Result<Option<StoreReply>, StoreError>>> {
+        let calls: Vec<ScriptCall> = tasks.iter().map(|task| self.keys.get_task(task)).collect();
+        let steps: Vec<Step<'_>> =
+            calls.iter().map(|call| Step { command: Command::Script(call), role: Role::Result }).collect();
+        let read = |value: RedisResult<Value>| match parts(value.map_err(|why| store_error(&why))?)? {
+            Returned::List(kept) => task(kept).map(Some),
+            Returned::Number(0) => Ok(None),
+            Returned::Number(_) | Returned::Text(_) => Err(StoreError::Corrupt("it is no task".to_owned())),
+        };
+        Ok(link.run(&steps, &self.scripts)?.into_iter().map(read).collect())
+    }
+
+    fn list_tasks(
+        &self,
+        link: &mut Link,
+        principal: PrincipalDigest,
+        after: Option<(u64, TaskDigest)>,
+        count: usize,
+    ) -> RedisResult<StoreReply> {
+        let key = self.keys.principal(principal);
+        let (mut records, mut after) = (Vec::new(), after.map(|(created, task)| (created, task.to_string())));
+        let page = count.saturating_add(COUNT);
+        while records.len() < count {
+            let from = after.as_ref().map_or(0, |(created, _)| *created);
+            let mut command = cmd("ZRANGE");
+            command.arg(&key).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(0).arg(page);
+            let listed: Vec<(String, u64)> = command.arg("WITHSCORES").query(link.open())?;
+            let is_full = listed.len() == page;
+            let places = listed.into_iter().map(|(task, created)| (created, task));
+            let is_after = |place: &(u64, String)| after.as_ref().is_none_or(|after| place > after);
+            let places: Vec<(u64, String)> = places.filter(is_after).collect();
+            let tasks: Vec<String> = places.iter().map(|(_, task)| task.clone()).collect();
+            for (task, reply) in tasks.iter().zip(self.read_tasks(link, &tasks)?) {
+                match reply {
+                    Ok(Some(StoreReply::Task { record, .. })) => records.push(record),
+                    Ok(_) => cmd("ZREM").arg(&key).arg(task).exec(link.open())?,
+                    // It may be there still.
+                    Err(why) => return Err(unknown(&why.to_string())),
+                }
+            }
+            match places.into_iter().next_back().filter(|_| is_full) {
+                Some(last) => after = Some(last),
+                None => break,
+            }
+        }
+        records.truncate(count);
+        Ok(StoreReply::Tasks(records))
+    }
+
+    /// Returns tasks of lost nodes. Drops the nodes that have none.
+    fn orphans(&self, link: &mut Link, lost: Vec<String>) -> RedisResult<StoreReply> {
+        let mut orphans = Vec::new();
+        for node in lost {
+            let key = self.keys.owned(&node);
+            let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(link.open())?;
+            if owned.is_empty() {
+                let [nodes, _] = self.keys.members();
+                cmd("ZREM").arg(nodes).arg(&node).exec(link.open())?;
+            }
+            for (task, reply) in owned.iter().zip(self.read_tasks(link, &owned)?) {
+                match reply {
+                    Ok(Some(StoreReply::Task { owner: Some(owner), .. })) if owner.to_string() == node => {
+                        orphans.extend(TaskDigest::parse(task));
+                    }
+                    // Another node has it, or none.
+                    Ok(_) => cmd("SREM").arg(&key).arg(task).exec(link.open())?,
+                    // A later sweep finds it.
+                    Err(_) => {}
+                }
+            }
+            if orphans.len() >= COUNT {
+                break;
+            }
+        }
+        orphans.truncate(COUNT);
+        Ok(StoreReply::Orphans(orphans))
+    }
+
+    /// Returns the number of the newest news.
+    fn last_news(&self, link: &mut Link) -> RedisResult<u64> {
+        let mut command = cmd("XREVRANGE");
+        command.arg(self.keys.news()).arg("+").arg("-").arg("COUNT").arg(1);
+        let newest: Vec<StreamEntry> = entries(command.query(link.open())?)?;
+        match newest.first().map(|(id, _)| entry_number(id)) {
+            Some(number) => number.map_err(|why| unknown(&why.to_string())),
+            None => Ok(0),
+        }
+    }
+
+    /// Delivers what other nodes say, until the server has ended.
+    fn read(&self, reads: Reads) {
+        let mut link = None;
+        while !self.port.has_ended() {
+            let Some(place) = lock(&self.place).clone() else {
+                thread::sleep(BLOCK / 20);
+                continue;
+            };
+            let lost = self.lost.load(Ordering::Relaxed);
+            let read = match &mut link {
+                Some((open, since)) if *since == lost => self.next(open, &place, reads),
+                _ => self.servers.connect(BLOCK + REPLY).and_then(|open| {
+                    let (open, _) = link.insert((open, lost));
+                    if reads != Reads::Items {
+                        self.look_back(open, &place)?;
+                    }
+                    Ok(Default::default())
+                }),
+            };
+            match read {
+                Ok((news, items)) => self.deliver(&place, news, items),
+                Err(_) => {
+                    // The requests of the other thread report it.
+                    link = None;
+                    thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+
+    /// A store that has gone back in time has fewer news than were read: those that it says next
+    /// are not the next ones.
+    fn look_back(&self, link: &mut Link, place: &Place) -> RedisResult<()> {
+        let last = self.last_news(link)?;
+        let mut known = lock(&self.place);
+        if let Some(known) = known.as_mut().filter(|known| *known == place && last < known.news) {
+            known.news = last;
+            self.port.deliver(NodeItem::Missed);
+        }
+        Ok(())
+    }
+
+    /// Waits for news and items after a place.
+    fn next(&self, link: &mut Link, place: &Place, reads: Reads) -> RedisResult<(Vec<StreamEntry>, Vec<StreamEntry>)> {
+        let (news, inbox) = (self.keys.news(), self.keys.inbox(place.node));
+        let after_news = alloc::format!("{}-0", place.news);
+        let (keys, after) = match reads {
+            Reads::All => (vec![&news, &inbox], vec![&after_news, &place.item]),
+            Reads::News => (vec![&news], vec![&after_news]),
+            Reads::Items => (vec![&inbox], vec![&place.item]),
+        };
+        let mut command = cmd("XREAD");
+        command.arg("COUNT").arg(COUNT).arg("BLOCK").arg(u64::try_from(BLOCK.as_millis()).unwrap_or(u64::MAX));
+        command.arg("STREAMS").arg(keys).arg(after);
+        let streams: Option<Vec<(String, Value)>> = command.query(link.open())?;
+        let (mut said, mut sent) = (Vec::new(), Vec::new());
+        for (key, read) in streams.into_iter().flatten() {
+            if key == news { said = entries(read)? } else { sent = entries(read)? }
+        }
+        if let Some((last, _)) = sent.last() {
+            // Only its reader drops items, and it has taken these.
+            cmd("XTRIM").arg(&inbox).arg("MINID").arg(last).exec(link.open())?;
+        }
+        Ok((said, sent))
+    }
+
+    fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) {
+        // A node that has joined again meanwhile has another place, and one that has left has none.
+        let mut known = lock(&self.place);
+        let Some(after) = known.as_mut().filter(|known| known.node == place.node) else { return };
+        if after.item == place.item {
+            for item in items {
+                after.item.clone_from(&item.0);
+                // What cannot be read is for another version.
+                if let Ok(item) = read_item(item) {
+                    self.port.deliver(item);
+                }
+            }
+        }
+        if after.news == place.news {
+            for entry in news {
+                let number = entry_number(&entry.0).unwrap_or(after.news + 1);
+                if number != after.news + 1 {
+                    self.port.deliver(NodeItem::Missed);
+                }
+                after.news = number;
+                // What cannot be read may be anything.
+                self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
+            }
+        }
+    }
+}
+
+/// Adds the commands beside the script of a request.
+fn add_plain<'a>(steps: &mut Vec<Step<'a>>, plain: &'a Plain, role: Role) {
+    let mut add = |command: &mut Cmd| steps.push(Step { command: Command::Plain(command.clone()), role });
+    match plain {
+        Plain::Script(call) => steps.push(Step { command: Command::Script(call), role }),
+        Plain::AddToSet { key, member } => add(cmd("SADD").arg(key).arg(member)),
+        Plain::AddToList { key, score, member, ttl } => {
+            let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            add(cmd("ZADD").arg(key).arg(*score).arg(member));
+            // The first sets a time where there is none, the second extends it.
+            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("NX"));
+            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("GT"));
+        }
+    }
+}
+
+/// Returns what a script has returned.
+fn parts(value: Value) -> Result<Returned, StoreError> {
+    Ok(match value {
+        Value::Int(number) => Returned::Number(number),
+        Value::BulkString(text) => Returned::Text(text),
+        Value::SimpleString(text) => Returned::Text(text.into_bytes()),
+        Value::Array(list) => Returned::List(list.into_iter().map(parts).collect::<Result<_, _>>()?),
+        _ => return Err(StoreError::Corrupt("a script has returned something else".to_owned())),
+    })
+}
+
+/// Returns the section `memory` of the store, of each server of a cluster. `None` if this user may
+/// not see it.
+fn memory(link: &mut Link) -> Option<String> {
+    match cmd("INFO").arg("memory").query(link.open()).ok()? {
+        Value::Map(of_servers) => of_servers.into_iter().map(|(_, text)| String::from_redis_value(text).ok()).collect(),
+        text => String::from_redis_value(text).ok(),
+    }
+}
+
+/// Reads entries of a stream.
+fn entries(value: Value) -> RedisResult<Vec<StreamEntry>> {
+    Ok(Vec::<StreamEntry>::from_redis_value(value)?)
+}
+
+fn unknown(why: &str) -> RedisError {
+    RedisError::from((redis::ErrorKind::UnexpectedReturnType, "unexpected reply", why.to_owned()))
+}
+
+fn store_error(why: &RedisError) -> StoreError {
+    if why.is_timeout() {
+        StoreError::Timeout
+    } else if why.is_connection_refusal() {
+        StoreError::Unreachable(Closed::Refused)
+    } else if why.is_io_error() || why.is_connection_dropped() || why.is_unrecoverable_error() || is_demoted(why) {
+        StoreError::Unreachable(Closed::Unreachable(why.to_string()))
+    } else {
+        StoreError::Refused(why.to_string())
+    }
+}

@@ -1,0 +1,137 @@
+//! The streams of a session in memory.
+
+use crate::server::store::{Epoch, Incarnation, RequestDigest, StoreReply, StoredEvent};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::time::Duration;
+
+/// The number of events that one reply has.
+const PAGE: usize = 100;
+/// The number of events that are kept of a stream.
+const EVENTS: usize = 1000;
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Streams {
+    streams: BTreeMap<u64, Stream>,
+    /// The requests that were cancelled before they were claimed, and for how long that is kept.
+    cancelled: BTreeMap<RequestDigest, Duration>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Stream {
+    epoch: Epoch,
+    /// The requests without an answer, as JSON.
+    open: BTreeMap<RequestDigest, Bytes>,
+    events: Vec<StoredEvent>,
+    last: u64,
+    sent: u64,
+    /// When it is dropped, after its last event.
+    over: Option<Duration>,
+}
+
+/// An event with what comes with it: see [`StoreRequest::Append`](super::StoreRequest::Append).
+pub(super) struct Appended {
+    pub(super) epoch: Epoch,
+    pub(super) event: StoredEvent,
+    pub(super) is_sent: bool,
+    pub(super) answers: Option<RequestDigest>,
+    pub(super) last: Option<Duration>,
+}
+
+impl Streams {
+    /// Drops what is over.
+    pub(super) fn expire(&mut self, now: Duration) {
+        self.streams.retain(|_, stream| stream.over.is_none_or(|until| until > now));
+        self.cancelled.retain(|_, until| *until > now);
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        stream: u64,
+        requests: &[Bytes],
+        node: Incarnation,
+        over: Option<Epoch>,
+    ) -> StoreReply {
+        let claimed = self.streams.entry(stream).or_insert_with(|| Stream::new(Epoch { node, number: 1 }));
+        if claimed.over.is_some() {
+            return StoreReply::Over;
+        }
+        if over == Some(claimed.epoch) {
+            claimed.epoch = Epoch { node, number: claimed.epoch.number + 1 };
+        } else if claimed.epoch.node != node {
+            return StoreReply::Owned(claimed.epoch);
+        }
+        if claimed.last == 0 && claimed.open.is_empty() {
+            claimed.open = requests.iter().map(|id| (RequestDigest::of(id), id.clone())).collect();
+        }
+        let cancelled = claimed.open.keys().filter(|request| self.cancelled.remove(request).is_some());
+        let cancelled = cancelled.copied().collect();
+        StoreReply::Claimed {
+            epoch: claimed.epoch,
+            last: claimed.last,
+            sent: claimed.sent,
+            open: claimed.open.values().cloned().collect(),
+            cancelled,
+        }
+    }
+
+    pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
+        let Some(stream) = self.streams.get_mut(&stream) else { return StoreReply::Missing };
+        let Appended { epoch, event, is_sent, answers, last } = appended;
+        if stream.events.iter().any(|known| *known == event) {
+            return StoreReply::Done;
+        }
+        if stream.epoch != epoch {
+            return StoreReply::Fenced(stream.epoch);
+        }
+        if stream.over.is_some() {
+            return StoreReply::Over;
+        }
+        if event.number != stream.last + 1 {
+            return StoreReply::Gap(stream.last);
+        }
+        stream.last = event.number;
+        if is_sent {
+            stream.sent = event.number;
+        }
+        answers.into_iter().for_each(|request| drop(stream.open.remove(&request)));
+        stream.over = last.map(|keep| now + keep);
+        stream.events.push(event);
+        if stream.events.len() > EVENTS {
+            stream.events.remove(0);
+        }
+        StoreReply::Done
+    }
+
+    pub(super) fn read(&self, stream: u64, after: u64) -> StoreReply {
+        let Some(stream) = self.streams.get(&stream).filter(|stream| after <= stream.last) else {
+            return StoreReply::Missing;
+        };
+        let first = stream.events.first().map_or(stream.last + 1, |event| event.number);
+        if after + 1 < first {
+            return StoreReply::Gap(first - 1);
+        }
+        let rest = stream.events.iter().filter(|event| event.number > after);
+        let events: Vec<StoredEvent> = rest.take(PAGE).cloned().collect();
+        let end = events.last().map_or(after, |event| event.number);
+        StoreReply::Stream { events, owner: stream.epoch, is_over: stream.over.is_some() && end == stream.last }
+    }
+
+    pub(super) fn cancel(&mut self, now: Duration, request: RequestDigest, keep: Duration) -> StoreReply {
+        match self.streams.values().find(|stream| stream.open.contains_key(&request)) {
+            Some(stream) => StoreReply::Owned(stream.epoch),
+            None => {
+                self.cancelled.insert(request, now + keep);
+                StoreReply::Done
+            }
+        }
+    }
+}
+
+impl Stream {
+    const fn new(epoch: Epoch) -> Self {
+        Self { epoch, open: BTreeMap::new(), events: Vec::new(), last: 0, sent: 0, over: None }
+    }
+}

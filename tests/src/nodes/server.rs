@@ -1,0 +1,121 @@
+//! The program of a server: `node-server ADAPTER PORT SHAPE URL...`. Its tools say whose call they
+//! answer. A bearer token is the name of a principal.
+
+use super::redis::Shape;
+use crate::adapters::{Adapter, Server};
+use mcp_driver::ServerOptions;
+use mcp_proto::input::{Admission, Principal};
+use mcp_proto::server::{Hosts, SsePaths};
+use mcp_proto::{Cx, ElicitResult, Form, Progress, Router, TaskOptions, TaskSupport, ToolError, tool};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use std::{io, thread};
+
+/// The word for the program.
+pub const SERVER: &str = "node-server";
+
+/// In the place of a shape: the server has no store.
+pub(super) const NO_STORE: &str = "none";
+
+#[derive(serde::Deserialize)]
+struct Asked {
+    text: String,
+    #[serde(default)]
+    millis: u64,
+    #[serde(default)]
+    steps: u32,
+}
+
+/// Waits in steps, with progress.
+fn wait(cx: &Cx, asked: &Asked) {
+    let steps = if asked.steps == 0 { 10 } else { asked.steps };
+    for step in 0..steps {
+        if cx.is_cancelled() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(asked.millis) / steps);
+        // The client may not want it.
+        let _ = cx.progress(Progress::new(f64::from(step)));
+    }
+}
+
+fn ask(cx: &Cx, asked: &Asked) -> Result<String, ToolError> {
+    match cx.elicit("word", Form::new(asked.text.as_str()).text("word"))? {
+        ElicitResult::Accept(content) => {
+            let word: Option<String> = content.optional("word")?;
+            Ok(format!("{} {}", asked.text, word.unwrap_or_default()))
+        }
+        ElicitResult::Decline | ElicitResult::Cancel => Ok("declined".into()),
+    }
+}
+
+fn job(cx: &Cx, asked: Asked) -> Result<String, ToolError> {
+    cx.into_task(TaskOptions::new().poll(Duration::from_millis(200)))?;
+    wait(cx, &asked);
+    Ok(asked.text)
+}
+
+/// Ends the access of a principal.
+type Revoke = Arc<OnceLock<Box<dyn Fn(&Principal) + Send + Sync>>>;
+
+fn router(revoke: Revoke) -> Router {
+    Router::new("nodes", "1")
+        .tool(tool("echo"), |_cx, asked: Asked| Ok(asked.text))
+        .tool(tool("slow"), |cx, asked: Asked| {
+            wait(cx, &asked);
+            Ok(asked.text)
+        })
+        .tool(tool("ask"), |cx, asked: Asked| ask(cx, &asked))
+        .tool(tool("job").task(TaskSupport::Optional).rerun(true), |cx, asked: Asked| job(cx, asked))
+        .tool(tool("revoke"), move |_cx, asked: Asked| {
+            revoke.get().into_iter().for_each(|revoke| revoke(&Principal(asked.text.clone().into())));
+            Ok("revoked")
+        })
+        .configure(|config| {
+            config.state_keys = Some([7; 32].into());
+            config.hosts = Hosts::Any;
+            config.stream_after = Duration::from_millis(100);
+            config.sse = Some(SsePaths::default());
+            config.limits.server.max_streams = 20_000;
+            config.limits.server.max_exchanges = 20_000;
+            config.limits.server.max_sessions = 20_000;
+        })
+}
+
+/// Serves with these options.
+///
+/// # Errors
+/// It cannot listen.
+pub(super) fn serve(adapter: Adapter, options: ServerOptions, address: &str) -> io::Result<Server> {
+    let revoke = Revoke::default();
+    let options = options.on_admit(|head, _| {
+        let token = head.and_then(|head| head.headers.get("authorization")?.strip_prefix("Bearer "));
+        Admission::Accept(token.map(|name| Principal(name.into())))
+    });
+    let server = adapter.serve_http((router(Arc::clone(&revoke)), options), address)?;
+    drop(revoke.set(Box::new(server.revoking())));
+    Ok(server)
+}
+
+/// Serves until it is killed.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let Some((adapter, rest)) = Adapter::first_of(args) else { return ExitCode::FAILURE };
+    let [port, shape, urls @ ..] = &rest[..] else { return ExitCode::FAILURE };
+    let store = Shape::named(shape).and_then(|shape| shape.store(urls));
+    let options = match store {
+        Some(store) => ServerOptions::new().store(store),
+        None if shape == NO_STORE => ServerOptions::new(),
+        None => return ExitCode::FAILURE,
+    };
+    match serve(adapter, options, &format!("127.0.0.1:{port}")) {
+        Ok(server) => {
+            server.wait();
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

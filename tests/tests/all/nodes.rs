@@ -1,0 +1,31 @@
+//! Servers that share a store in virtual time: the invariants over simulated runs. `cargo run
+//! --release -p mcp-tests -- replay --nodes --steps N` runs any number of steps.
+
+use crate::sized;
+use mcp_tests::sim::Report;
+use mcp_tests::sim::nodes::Scenario;
+
+#[test]
+fn servers_that_share_a_store_keep_the_invariants_under_faults() {
+    let mut report = Report::default();
+    for seed in 1.. {
+        if report.steps >= sized(300_000) {
+            break;
+        }
+        Scenario::from_seed(seed).run(&mut report, false);
+    }
+    assert!(report.calls > 80 && report.completed > 80 && report.resumed > 80 && report.tasks > 15, "{report:?}");
+    if cfg!(feature = "full") {
+        assert!(report.calls > 400 && report.completed > 400 && report.resumed > 400, "{report:?}");
+        assert_eq!(Scenario::missing(&report, 10, 1), Vec::<String>::new(), "every fault occurs");
+    }
+}
+
+/// Seeds of former failures: a server showed the end of its copy of a task that another one had
+/// ended (200478), or a model expected a revocation that the store had never got.
+const FAILED_ONCE: [u64; 3] = [200478, 200226, 50354];
+
+#[test]
+fn seeds_of_former_failures_keep_the_invariants() {
+    FAILED_ONCE.iter().for_each(|seed| Scenario::from_seed(*seed).run(&mut Report::default(), false));
+}
