@@ -2,6 +2,7 @@
 //! `Copy` and identify the subject of a token. A token is emitted once and returned once.
 
 mod key;
+pub(crate) mod store;
 mod watch;
 
 use crate::auth;
@@ -19,7 +20,6 @@ use crate::model::roots::{Root, Roots};
 use crate::model::sampling::{SampleRequest, SampleResult};
 use crate::model::tasks::TaskOptions;
 use crate::rpc::{DecodeError, ErrorObject, Object, RawJson, ToObject, code};
-use crate::server::store::{NodeItem, StoreError, StoreReply, StoreToken};
 use crate::telemetry::SpanOutcome;
 use crate::version::ProtocolVersion;
 use alloc::boxed::Box;
@@ -35,6 +35,7 @@ pub use key::{
     AdmitKey, AuthKey, AuthToken, HttpSession, InputKey, InputToken, Key, KeyKind, RequestKey, RunningRequest,
     SessionKey, Token,
 };
+use store::{NodeItem, StoreError, StoreReply, StoreToken};
 pub use watch::{Change, Watch};
 
 /// One input of an engine. `K` identifies the exchange or connection of an event, `F` is the event,

@@ -189,8 +189,9 @@ impl Tool {
 
     /// Lets the handler of a task run again from the beginning at another server of a
     /// [store](crate::server::store), if its own is lost. It runs at least once: its effects may
-    /// happen twice. [`TaskOptions::rerun`](crate::model::tasks::TaskOptions::rerun) does so for
-    /// one task.
+    /// happen twice. It gets the answers that it got in the task, and asks again in the task for
+    /// those of earlier rounds of a request of 2026-07-28.
+    /// [`TaskOptions::rerun`](crate::model::tasks::TaskOptions::rerun) does so for one task.
     #[must_use]
     pub const fn rerun(mut self, reruns: bool) -> Self {
         self.reruns = reruns;

@@ -39,7 +39,7 @@ pub struct Invocation {
     arguments: RawJson,
     target: HandlerTarget,
     /// What it becomes before the handler runs.
-    begins_as: Option<TaskOptions>,
+    begins_as: Option<Box<TaskOptions>>,
     /// Whether its task may run again at another server.
     reruns: bool,
     received_at: Instant,
@@ -52,12 +52,12 @@ impl Invocation {
 
     /// Makes it a task before the handler runs. `reruns`: its task may run again.
     pub(super) fn beginning_as(self, begins_as: Option<TaskOptions>, reruns: bool) -> Self {
-        Self { begins_as, reruns, ..self }
+        Self { begins_as: begins_as.map(Box::new), reruns, ..self }
     }
 
     /// Takes what it becomes before the handler runs, for another to do it.
     pub(super) fn take_beginning(&mut self) -> Option<TaskOptions> {
-        self.begins_as.take()
+        self.begins_as.take().map(|options| *options)
     }
 
     /// Sets the time at which the engine got the request.
@@ -134,7 +134,7 @@ impl Cx {
     /// Creates the context for this invocation. A call that is a task from its beginning becomes
     /// one now.
     pub fn new(invocation: Invocation, port: Arc<dyn Port>) -> Self {
-        let begins_as = invocation.begins_as;
+        let begins_as = invocation.begins_as.as_deref().copied();
         let cx = Self { invocation: Arc::new(invocation), port };
         if let Some(options) = begins_as {
             // An error means that the request is over.

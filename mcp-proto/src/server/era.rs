@@ -7,6 +7,7 @@ use super::responder::may_ask;
 use super::response::ErrorReply;
 use super::rights::ClientRights;
 use super::session::SessionTerms;
+use super::state_keys::KeyAge;
 use super::{Context, IncomingRequest, RequestState, ServerConfig, Sessions, weight};
 use crate::error::{DiagnosticKind, excerpt};
 use crate::exchange::{Peer, RequestHead};
@@ -197,6 +198,7 @@ impl RequestParts {
             nonce: None,
             rounds: 0,
             first: None,
+            key_age: KeyAge::Current,
             may_be_task,
             wanted_task: None,
             task: None,
@@ -241,6 +243,7 @@ impl RequestParts {
             nonce: None,
             rounds: 0,
             first: None,
+            key_age: KeyAge::Current,
             may_be_task: wanted_task.is_some(),
             wanted_task: wanted_task.map(Box::new),
             task: None,

@@ -50,6 +50,8 @@ pub struct IncomingRequest {
     pub rounds: u32,
     /// Where the request began.
     pub(super) first: Option<FirstRound>,
+    /// Which key seals its state.
+    pub(super) key_age: KeyAge,
     /// Whether its client takes a task as the response.
     pub(super) may_be_task: bool,
     /// What its client wants of the task, if it demands one (2025-11-25).
@@ -62,34 +64,18 @@ pub struct IncomingRequest {
 #[derive(Clone)]
 pub(super) struct FirstRound {
     pub(super) shared: Arc<ResponderData>,
-    pub(super) origin: Origin,
-}
-
-/// What identifies a request in all its rounds, on whichever server they run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Origin {
-    /// Its key in its first round.
     pub(super) key: RequestKey,
-    /// The key under which its state is sealed.
-    pub(super) age: KeyAge,
-}
-
-impl Origin {
-    /// Returns the origin of a request that begins.
-    pub(super) const fn here(key: RequestKey) -> Self {
-        Self { key, age: KeyAge::Current }
-    }
 }
 
 impl PartialEq for FirstRound {
     fn eq(&self, other: &Self) -> bool {
-        self.origin == other.origin
+        self.key == other.key
     }
 }
 
 impl fmt::Debug for FirstRound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.origin.fmt(f)
+        self.key.fmt(f)
     }
 }
 
@@ -128,9 +114,9 @@ impl IncomingRequest {
     /// Returns the id of the web page that the request for input of this name opens: see
     /// [`Cx::elicitation_id`](crate::Cx::elicitation_id).
     pub fn elicitation_id(&self, name: &str) -> String {
-        let first = self.first.as_ref();
-        let id = |first: &FirstRound| first.shared.elicitation_id(first.origin, self.context.principal.as_ref(), name);
-        first.map(id).unwrap_or_default()
+        let principal = self.context.principal.as_ref();
+        let id = |first: &FirstRound| first.shared.elicitation_id((first.key, self.key_age), principal, name);
+        self.first.as_ref().map(id).unwrap_or_default()
     }
 }
 

@@ -52,7 +52,8 @@ impl Responder {
     fn complete_question(&self, name: &str, request: &mut InputRequest) {
         match request {
             InputRequest::Elicitation(ElicitRequest::Url(page)) if page.elicitation_id.is_none() => {
-                page.elicitation_id = Some(self.shared.elicitation_id(self.origin, self.principal.as_ref(), name));
+                page.elicitation_id =
+                    Some(self.shared.elicitation_id((self.first, self.key_age), self.principal.as_ref(), name));
             }
             InputRequest::Sampling(sampling) if self.version.rules().sampling_tools => {
                 let declared = self.declared.capabilities();
@@ -145,7 +146,7 @@ impl Responder {
         }
         let memory = Memory {
             nonce: self.mint_nonce(),
-            origin: self.origin.key.number(),
+            origin: self.first.number(),
             rounds: self.rounds + 1,
             asked: requests.iter().map(|(name, _)| name.clone()).collect(),
             inputs: self.inputs.clone(),

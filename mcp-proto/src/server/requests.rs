@@ -33,7 +33,7 @@ use super::client::{Bound, ClientIdentity};
 use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
 use super::era::{AdmittedRequest, Awaited};
-use super::incoming::{FirstRound, Origin};
+use super::incoming::FirstRound;
 use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
 use super::response::{ErrorReply, SerializedResponse};
@@ -176,20 +176,14 @@ impl Requests {
         wire.env.shares.add(client, Bound::RunningBytes, size);
         let version = incoming.context.version;
         let key = self.mint_key();
-        incoming.first = Some(FirstRound { shared: self.shared.clone(), origin: Origin::here(key) });
+        incoming.first = Some(FirstRound { shared: self.shared.clone(), key });
         let takes_place = incoming.may_be_task && wire.env.reserve_task(client);
         if takes_place {
             incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
         }
         let asks_store = awaits == Some(Awaited::Store);
         let entry = (takes_place || asks_store || version.era() == Era::Legacy).then(|| {
-            Box::new(RequestEntry {
-                incoming: incoming.clone(),
-                router: None,
-                inputs: Inputs::new(),
-                rounds: 0,
-                state: None,
-            })
+            Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
         });
         let running = ServedRequest {
             exchange: x,
@@ -259,7 +253,8 @@ impl Requests {
         let received_at = u64::try_from(env.now.since_origin().as_micros()).unwrap_or(u64::MAX);
         let responder = Responder {
             key,
-            origin: incoming.first.as_ref().map_or(Origin::here(key), |first| first.origin),
+            first: incoming.first.as_ref().map_or(key, |first| first.key),
+            key_age: incoming.key_age,
             exchange: running.exchange,
             client: running.client,
             id: running.id.clone(),
@@ -297,14 +292,14 @@ impl Requests {
     pub(super) fn enter_again(&mut self, env: &mut ServerEnv, key: RequestKey, state: Option<RawJson>) {
         let Some(running) = self.table.get_mut(&key) else { return };
         running.stage = RequestStage::Handler;
-        let is_kept = env.config.shares_tasks();
         let Some(entry) = &mut running.entry else { return };
-        if is_kept {
-            entry.state.clone_from(&state);
+        let state = state.map(RequestState::Kept);
+        if env.config.shares_tasks() {
+            entry.incoming.state.clone_from(&state);
         }
         let (mut incoming, router, rounds) = (entry.incoming.clone(), entry.router.clone(), entry.rounds);
         incoming.inputs = entry.inputs.clone();
-        incoming.state = state.map(RequestState::Kept);
+        incoming.state = state;
         self.hand_out(env, key, incoming, router, rounds, None);
     }
 

@@ -3,7 +3,7 @@
 
 use super::ServerConfig;
 use super::client::ClientKey;
-use super::incoming::{Declaration, IncomingRequest, Origin, RequestState};
+use super::incoming::{Declaration, IncomingRequest, RequestState};
 use super::keys::TaskKey;
 use super::seal::{self, Memory};
 use super::state_keys::{KeyAge, StateKeys};
@@ -56,10 +56,15 @@ impl ResponderData {
     /// Returns the id of a web page that a request needs, by its first round. It cannot be
     /// predicted without the key of the ids. It belongs to this principal: a request of another one
     /// never has it.
-    pub(super) fn elicitation_id(&self, origin: Origin, principal: Option<&Principal>, name: &str) -> String {
+    pub(super) fn elicitation_id(
+        &self,
+        (first, key_age): (RequestKey, KeyAge),
+        principal: Option<&Principal>,
+        name: &str,
+    ) -> String {
         let principal = principal.map(|principal| principal.0.as_bytes());
-        let mut mac = HMAC::new(self.keys.naming_pages(origin.age));
-        mac.update(origin.key.number().to_be_bytes());
+        let mut mac = HMAC::new(self.keys.naming_pages(key_age));
+        mac.update(first.number().to_be_bytes());
         // No principal is not the same as an empty one.
         mac.update(principal.map_or(0, |principal| principal.len() as u64 + 1).to_be_bytes());
         mac.update(principal.unwrap_or_default());
@@ -128,8 +133,10 @@ impl fmt::Debug for ResponderData {
 #[must_use = "a request whose responder is dropped is never answered"]
 pub struct Responder {
     pub(super) key: RequestKey,
-    /// Its first round.
-    pub(super) origin: Origin,
+    /// The key of its first round.
+    pub(super) first: RequestKey,
+    /// Which key seals its state.
+    pub(super) key_age: KeyAge,
     pub(super) exchange: ExchangeId,
     pub(super) client: ClientKey,
     pub(super) id: Id,
@@ -331,10 +338,11 @@ impl Responder {
         incoming.inputs = inputs.clone();
         incoming.state = memory.state.map(RequestState::Kept);
         incoming.nonce = Some(memory.nonce);
-        self.origin.key = RequestKey::new(memory.origin);
+        self.first = RequestKey::new(memory.origin);
         if let Some(first) = &mut incoming.first {
-            first.origin = self.origin;
+            first.key = self.first;
         }
+        incoming.key_age = self.key_age;
         self.inputs = inputs;
         (self.rounds, incoming.rounds) = (memory.rounds, memory.rounds);
         Ok(())
@@ -348,13 +356,13 @@ impl Responder {
         if opened.is_ok() || self.shared.keys.previous.is_none() {
             return opened;
         }
-        self.origin.age = KeyAge::Previous;
+        self.key_age = KeyAge::Previous;
         seal::open(&self.binding(), self.received_unix(), sealed)
     }
 
     pub(super) fn binding(&self) -> seal::StateBinding<'_> {
         seal::StateBinding {
-            key: self.shared.keys.sealing(self.origin.age),
+            key: self.shared.keys.sealing(self.key_age),
             server: &self.shared.config.info.name,
             principal: self.principal.as_ref(),
             method: &self.method,

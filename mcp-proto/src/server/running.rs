@@ -1,7 +1,7 @@
 //! A running request: what the engine keeps of it until its response goes out.
 
 use super::client::ClientKey;
-use super::incoming::IncomingRequest;
+use super::incoming::{IncomingRequest, RequestState};
 use super::keys::{ReplyTo, TaskKey};
 use super::session::Session;
 use crate::error::Refusal;
@@ -153,6 +153,14 @@ pub(super) struct RequestEntry {
     pub(super) router: Option<KeptRouter>,
     pub(super) inputs: Inputs,
     pub(super) rounds: u32,
-    /// The state that the handler has got in this round.
-    pub(super) state: Option<RawJson>,
+}
+
+impl RequestEntry {
+    /// Returns the state that the handler has got in this round, if other servers share the task.
+    pub(super) const fn state(&self) -> Option<&RawJson> {
+        match &self.incoming.state {
+            Some(RequestState::Kept(state)) => Some(state),
+            Some(RequestState::Sealed(_)) | None => None,
+        }
+    }
 }

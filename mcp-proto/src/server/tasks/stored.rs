@@ -352,8 +352,8 @@ impl Requests {
                 },
                 inputs: entry.inputs.clone(),
                 rounds: entry.rounds,
-                state: entry.state.clone(),
-                origin: entry.incoming.first.as_ref().map_or(0, |first| first.origin.key.number()),
+                state: entry.state().cloned(),
+                origin: entry.incoming.first.as_ref().map_or(0, |first| first.key.number()),
             }
         });
         Some(task.record(request))

@@ -7,7 +7,7 @@ use crate::exchange::{ExchangeId, Peer};
 use crate::input::{LegacyInputRequest, RequestKey};
 use crate::rpc::{Id, Object};
 use crate::server::client::{Bound, ClientIdentity};
-use crate::server::incoming::{FirstRound, Origin};
+use crate::server::incoming::{FirstRound, RequestState};
 use crate::server::keys::{ReplyTo, TaskKey};
 use crate::server::requests::Requests;
 use crate::server::running::{RequestEntry, RequestStage, ServedRequest, TaskPlace};
@@ -72,10 +72,11 @@ impl Requests {
                 wants_progress: false,
             },
             inputs: inputs.clone(),
-            state: None,
+            state: state.clone().map(RequestState::Kept),
             nonce: None,
             rounds,
-            first: Some(FirstRound { shared, origin: Origin { key: RequestKey::new(origin), age: KeyAge::Current } }),
+            first: Some(FirstRound { shared, key: RequestKey::new(origin) }),
+            key_age: KeyAge::Current,
             may_be_task: true,
             wanted_task: None,
             task: Some(slot),
@@ -101,7 +102,7 @@ impl Requests {
             spent: Duration::ZERO,
             stage: RequestStage::Waiting,
             place: TaskPlace::Taken(task_key),
-            entry: Some(Box::new(RequestEntry { incoming, router: None, inputs, rounds, state: state.clone() })),
+            entry: Some(Box::new(RequestEntry { incoming, router: None, inputs, rounds })),
             size,
         };
         self.table_insert(key, running);

@@ -40,7 +40,7 @@ impl Incarnation {
     }
 
     /// Returns this node with the tag of another one.
-    pub(super) const fn with_tag_of(self, other: Self) -> Self {
+    pub(crate) const fn with_tag_of(self, other: Self) -> Self {
         let mut bytes = self.0;
         (bytes[0], bytes[1]) = (other.0[0], other.0[1]);
         bytes[2] = other.0[2] & 0xf0 | bytes[2] & 0x0f;

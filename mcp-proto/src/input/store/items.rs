@@ -82,7 +82,7 @@ pub enum NodeItem {
 
 impl NodeItem {
     /// Returns its size, in bytes, as a store counts it.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match self {
             Self::Answer { message, .. } | Self::Own { message, .. } | Self::Posted { post: message, .. } => {
                 message.len()

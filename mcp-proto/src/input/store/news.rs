@@ -1,8 +1,8 @@
 //! What a node says to all others.
 
+use super::{SessionDigest, TaskDigest};
 use crate::input::{Change, Principal};
 use crate::rpc::{DecodeError, Object, RawJson};
-use crate::server::store::{SessionDigest, TaskDigest};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
