@@ -77,7 +77,7 @@ impl Shared {
     /// Is one client. Returns whether its last call is answered.
     fn run(&self, nth: usize) -> bool {
         let adapter = Adapter::ALL[nth % 2];
-        let policy = if nth / 2 % 2 == 0 { Policy::Modern } else { Policy::Legacy };
+        let policy = if (nth / 2).is_multiple_of(2) { Policy::Modern } else { Policy::Legacy };
         let word = format!("word-{nth}");
         let answer = word.clone();
         let options = ClientOptions::new().tasks().set(move |config| config.policy = policy);

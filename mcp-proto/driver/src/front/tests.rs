@@ -185,7 +185,7 @@ fn guard_without_fetches_refuses_tokens_as_not_verifiable() {
 #[test]
 fn servers_with_one_state_key_have_the_same_nonces() {
     let nonce = |state_keys: Option<[u8; 32]>| {
-        let router = Router::new("calc", "1.0").configure(|config| config.state_keys = state_keys.map(StateKeys::from));
+        let router = Router::new("calc", "1.0").configure(|config| config.state_keys = state_keys.map(Into::into));
         let fields = Headers::new().with("Authorization", alloc::format!("DPoP {TOKEN}")).with("DPoP", PROOF);
         let head = guarded_head(router, fields, drop);
         assert_eq!(head.status, 401);

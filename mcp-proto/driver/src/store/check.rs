@@ -1,6 +1,7 @@
 //! What a driver of a store must keep, as a suite that it is run against.
 
 use super::{StoreDriver, StorePort, StoreQueue};
+use crate::os::Clock;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -16,7 +17,6 @@ use mcp_proto::server::store::{
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Instant;
 
 /// The longest time for a reply, and for something to arrive or to end.
 const BOUND: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// # Errors
 /// The first reply that differs, or what did not arrive.
 pub fn check(driver: &dyn StoreDriver) -> Result<usize, String> {
-    let mut suite = Suite { model: Memory::new(), began: Instant::now(), compared: 0, names: names()? };
+    let mut suite = Suite { model: Memory::new(), clock: Clock::start(), compared: 0, names: names()? };
     let (first, second) = (Peer::start(driver)?, Peer::start(driver)?);
     suite.leases(&first)?;
     suite.sessions(&first, &second)?;
@@ -64,7 +64,7 @@ struct Peer {
 
 struct Suite {
     model: Memory,
-    began: Instant,
+    clock: Clock,
     compared: usize,
     /// Names that no other run has.
     names: Vec<u8>,
@@ -152,7 +152,7 @@ impl Suite {
             other => other,
         };
         let reply = timeless(peer.ask(request.clone())?);
-        let expected = timeless(self.model.apply(self.began.elapsed(), request.clone()));
+        let expected = timeless(self.model.apply(self.clock.now().since_origin(), request.clone()));
         self.compared += 1;
         if reply != expected {
             return Err(format!("{request:?}: {reply:?} instead of {expected:?}"));
@@ -294,7 +294,7 @@ impl Suite {
             .collect();
         let tokens: Vec<StoreToken> = requests.iter().map(|request| peer.send(request.clone())).collect();
         for (token, request) in tokens.into_iter().zip(requests) {
-            let (reply, expected) = (peer.reply(token)?, self.model.apply(self.began.elapsed(), request));
+            let (reply, expected) = (peer.reply(token)?, self.model.apply(self.clock.now().since_origin(), request));
             self.compared += 1;
             if reply != expected {
                 return Err(format!("an event of many: {reply:?} instead of {expected:?}"));
@@ -425,12 +425,12 @@ impl Suite {
         let moved = self.put(102, 2, "moved", Some(8));
         self.same(second, moved)?;
         self.same(first, StoreRequest::Leave { node: lost })?;
-        let end = Instant::now() + BOUND;
+        let end = self.clock.now() + BOUND;
         let expected = [100, 101].map(|of| TaskDigest(self.name(of)));
         loop {
             match second.ask(ask(lives))? {
                 StoreReply::Orphans(found) if expected.iter().all(|task| found.contains(task)) => break,
-                other if Instant::now() > end => return Err(format!("{other:?} are no orphans")),
+                other if self.clock.now() > end => return Err(format!("{other:?} are no orphans")),
                 _ => thread::park_timeout(Duration::from_millis(10)),
             }
         }
@@ -480,14 +480,15 @@ impl Suite {
     /// What ends by itself does.
     fn ends(&mut self, peer: &Peer) -> Result<(), String> {
         let (session, a) = (self.session(60), self.node(6));
+        let clock = self.clock;
         let until = |request: StoreRequest, expected: StoreReply| {
-            let end = Instant::now() + BOUND;
+            let end = clock.now() + BOUND;
             loop {
                 let reply = peer.ask(request.clone())?;
                 if reply == expected {
                     return Ok(());
                 }
-                if Instant::now() > end {
+                if clock.now() > end {
                     return Err(format!("{request:?} is still {reply:?}"));
                 }
                 thread::park_timeout(Duration::from_millis(10));

@@ -1,6 +1,7 @@
 //! A store in the memory of this process.
 
 use super::{StoreDriver, StorePort};
+use crate::os::Clock;
 use crate::sync::{Mutex, lock};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,7 +10,6 @@ use core::time::Duration;
 use mcp_proto::server::store::{Incarnation, Memory, Serves, StoreRequest};
 use std::io;
 use std::thread;
-use std::time::Instant;
 
 /// A store in the memory of this process, for servers that share it: for tests, and for a program
 /// with several servers. A clone is the same store.
@@ -27,7 +27,7 @@ use std::time::Instant;
 pub struct SharedMemory(Arc<Shared>);
 
 struct Shared {
-    began: Instant,
+    clock: Clock,
     state: Mutex<State>,
 }
 
@@ -41,12 +41,12 @@ struct State {
 impl SharedMemory {
     /// Creates an empty store.
     pub fn new() -> Self {
-        Self(Arc::new(Shared { began: Instant::now(), state: Mutex::default() }))
+        Self(Arc::new(Shared { clock: Clock::start(), state: Mutex::default() }))
     }
 
     /// Returns the number of servers that are members.
     pub fn members(&self) -> usize {
-        lock(&self.0.state).memory.members(self.0.began.elapsed())
+        lock(&self.0.state).memory.members(self.0.clock.now().since_origin())
     }
 }
 
@@ -80,7 +80,7 @@ impl Shared {
                     StoreRequest::Leave { node } => state.nodes.retain(|(known, _)| known != node),
                     _ => {}
                 }
-                let now = self.began.elapsed();
+                let now = self.clock.now().since_origin();
                 let reply = state.memory.apply(now, request);
                 port.reply(token, Ok(reply));
                 state.deliver(now);

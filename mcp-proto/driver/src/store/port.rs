@@ -51,7 +51,14 @@ impl StorePort {
 
     /// Returns whether the server has ended. Some of its last requests may wait still.
     pub fn has_ended(&self) -> bool {
-        lock(&self.queue.0.0).ended
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Waits until the server has ended, for this time at most. Returns whether it has ended.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        let (waiting, ready) = &*self.queue.0;
+        let woken = ready.wait_timeout_while(lock(waiting), time, |waiting| !waiting.ended);
+        woken.unwrap_or_else(std::sync::PoisonError::into_inner).0.ended
     }
 
     /// Returns what became of a request. Each has one result, soon: the engine gives up the request
@@ -88,7 +95,8 @@ impl StoreQueue {
             waiting.requests.pop_front();
         }
         waiting.requests.push_back((token, request));
-        ready.notify_one();
+        // Another thread may wait for the end.
+        ready.notify_all();
     }
 
     /// Nothing follows.

@@ -496,7 +496,8 @@ fn request_goes_on_under_the_key_it_began_with() {
     let knows = || fleet(2, OLD, Some(NEW));
     let turned = || fleet(3, NEW, Some(OLD));
     let new = || fleet(4, NEW, None);
-    let rows: [(&dyn Fn() -> Bench, &dyn Fn() -> Bench, bool); 8] = [
+    type Servers<'a> = &'a dyn Fn() -> Bench;
+    let rows: [(Servers<'_>, Servers<'_>, bool); 8] = [
         (&old, &knows, true),
         (&knows, &old, true),
         (&knows, &turned, true),

@@ -145,6 +145,7 @@ impl ClientShared {
         let left = self.watch(|state| (!state.logins.is_leaving()).then_some(()));
         first(left, (self.setup.delay)(MARGIN)).await;
     }
+
     /// Waits until `look` returns a value. Waits forever if the process exits with this client
     /// ([`Closer::exit`](super::Closer::exit)).
     pub(super) async fn watch_unless_exiting<T>(&self, mut look: impl FnMut(&ClientState) -> Option<T>) -> T {

@@ -4,6 +4,7 @@
 use super::commands::ScriptCall;
 use super::scripts::Script as Name;
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -30,7 +31,7 @@ pub(super) enum Servers {
 /// A connection.
 pub(super) enum Link {
     One(Connection),
-    Cluster(ClusterConnection),
+    Cluster(Box<ClusterConnection>),
 }
 
 /// The scripts, as the store knows them.
@@ -95,7 +96,7 @@ impl Servers {
             }
             Self::Cluster(client) => {
                 let times = ClusterConfig::new().set_connection_timeout(TIME).set_response_timeout(reply);
-                Ok(Link::Cluster(client.get_connection_with_config(times)?))
+                Ok(Link::Cluster(Box::new(client.get_connection_with_config(times)?)))
             }
         }
     }
@@ -161,7 +162,7 @@ impl Link {
     pub(super) fn open(&mut self) -> &mut dyn ConnectionLike {
         match self {
             Self::One(open) => open,
-            Self::Cluster(open) => open,
+            Self::Cluster(open) => &mut **open,
         }
     }
 

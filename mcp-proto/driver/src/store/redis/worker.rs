@@ -248,7 +248,7 @@ impl Worker {
         let mut link = None;
         while !self.port.has_ended() {
             let Some(place) = lock(&self.place).clone() else {
-                thread::sleep(BLOCK / 20);
+                self.port.ends_within(BLOCK / 20);
                 continue;
             };
             let lost = self.lost.load(Ordering::Relaxed);
@@ -267,7 +267,7 @@ impl Worker {
                 Err(_) => {
                     // The requests of the other thread report it.
                     link = None;
-                    thread::sleep(RETRY);
+                    self.port.ends_within(RETRY);
                 }
             }
         }

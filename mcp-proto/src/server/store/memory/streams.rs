@@ -80,7 +80,7 @@ impl Streams {
     pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
         let Some(stream) = self.streams.get_mut(&stream) else { return StoreReply::Missing };
         let Appended { epoch, event, is_sent, answers, last } = appended;
-        if stream.events.iter().any(|known| *known == event) {
+        if stream.events.contains(&event) {
             return StoreReply::Done;
         }
         if stream.epoch != epoch {

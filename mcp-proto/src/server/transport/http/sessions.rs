@@ -32,6 +32,17 @@ use hmac_sha256::Hash;
 /// retry again and again.
 const SWEEPS_APART: Duration = Duration::from_secs(1);
 
+/// A session that begins, or a copy of one of the store.
+pub(super) struct NewSession {
+    /// The digest of its id.
+    pub(super) digest: [u8; 32],
+    pub(super) principal: Option<Principal>,
+    pub(super) negotiated: SessionTerms,
+    /// The number of changes that its client needs no notification of.
+    pub(super) changes: u64,
+    pub(super) shared: Option<Box<SharedSession>>,
+}
+
 impl HttpState {
     /// The client of a session was active, or a stream of it ended.
     pub(super) fn touch_session(&mut self, env: &mut ServerEnv, key: SessionKey) {
@@ -83,19 +94,16 @@ impl HttpState {
         let tag = env.node.as_ref().filter(|_| keys.is_some()).map(|node| node.tag());
         let shared = tag.map(|tag| Box::new(SharedSession::opened(env.now, tag)));
         let (digest, principal) = (Hash::hash(id.as_bytes()), env.rights(x).principal);
-        self.add_session(env, x, digest, negotiated, principal, changes, shared).map(|key| (key, id))
+        let new = NewSession { digest, principal, negotiated, changes, shared };
+        self.add_session(env, x, new).map(|key| (key, id))
     }
 
-    /// Adds a session, or the copy of one of the store, for the client of an exchange.
+    /// Adds a session for the client of an exchange.
     pub(super) fn add_session(
         &mut self,
         env: &mut ServerEnv,
         x: ExchangeId,
-        digest: [u8; 32],
-        negotiated: SessionTerms,
-        principal: Option<Principal>,
-        changes: u64,
-        shared: Option<Box<SharedSession>>,
+        NewSession { digest, principal, negotiated, changes, shared }: NewSession,
     ) -> Result<SessionKey, ErrorReply> {
         let opener = env.client_on(x, None);
         env.check_share(&opener, Bound::Sessions, 1).map_err(|full| full.reject("there are too many sessions"))?;

@@ -7,7 +7,7 @@ use super::exchange::{ResponseStage, StoreWait};
 use super::headers::names_modern;
 use super::legacy::unknown_session;
 use super::path_of;
-use super::sessions::{HttpState, SessionEntry};
+use super::sessions::{HttpState, NewSession, SessionEntry};
 use super::sse::PathUse;
 use super::streams::ResponseStream;
 use crate::error::DiagnosticKind;
@@ -324,11 +324,15 @@ impl Server {
             self.sweep_sessions();
         }
         let (changes, now) = (self.listens.changes(), self.wire.env.now);
-        let (terms, principal) = (record.terms.clone(), record.principal.clone());
         let Some(tag) = self.wire.env.node.as_ref().map(|node| node.tag()) else { return Ok(()) };
-        let shared = Box::new(SharedSession::loaded(version, now, tag));
-        let opened =
-            self.wire.http.add_session(&mut self.wire.env, x, session.0, terms, principal, changes, Some(shared));
+        let new = NewSession {
+            digest: session.0,
+            principal: record.principal.clone(),
+            negotiated: record.terms.clone(),
+            changes,
+            shared: Some(Box::new(SharedSession::loaded(version, now, tag))),
+        };
+        let opened = self.wire.http.add_session(&mut self.wire.env, x, new);
         let key = opened.map_err(|_| "there is no room for the session")?;
         self.renew_copy(key, version, record);
         Ok(())

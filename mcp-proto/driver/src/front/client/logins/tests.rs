@@ -81,20 +81,16 @@ fn soon<T>(future: impl Future<Output = T>) -> T {
     block_on_for(SOON, future).expect("in time")
 }
 
-/// A store whose changes wait until the test lets them.
-struct SlowStore {
-    asked: Mutex<Sender<()>>,
-    go: Mutex<Receiver<()>>,
-}
+/// A store that keeps nothing. It calls this function to store.
+struct SavingStore<F>(F);
 
-impl TokenStore for SlowStore {
+impl<F: Fn() + Send + Sync> TokenStore for SavingStore<F> {
     fn load(&self, _: &StoreKey) -> Result<Stored, StoreFault> {
         Ok(Stored::default())
     }
 
     fn save(&self, _: &StoreKey, _: Version, _: Option<&Record>) -> Result<Version, SaveFault> {
-        self.asked.lock().expect("not poisoned").send(()).expect("awaited");
-        let _ = self.go.lock().expect("not poisoned").recv_timeout(SOON);
+        (self.0)();
         Ok(Version::ABSENT)
     }
 
@@ -106,7 +102,11 @@ impl TokenStore for SlowStore {
 /// Returns a client whose logouts wait, what tells that one does, and what ends that.
 fn slow_client() -> (Bench, Receiver<()>, Sender<()>) {
     let ((asked, is_asked), (go, may_go)) = (channel(), channel());
-    let store = SlowStore { asked: Mutex::new(asked), go: Mutex::new(may_go) };
+    let (asked, may_go) = (Mutex::new(asked), Mutex::new(may_go));
+    let store = SavingStore(move || {
+        asked.lock().expect("not poisoned").send(()).expect("awaited");
+        let _ = may_go.lock().expect("not poisoned").recv_timeout(SOON);
+    });
     (Bench::loaded(OAuth::new("test").store(store)), is_asked, go)
 }
 
@@ -172,29 +172,14 @@ fn end_of_a_client_waits_for_the_last_steps_of_its_login() {
     soon(ended);
 }
 
-/// A store whose changes close the client.
-struct ClosingStore(Mutex<Receiver<Closer>>, Mutex<Sender<Option<Termination>>>);
-
-impl TokenStore for ClosingStore {
-    fn load(&self, _: &StoreKey) -> Result<Stored, StoreFault> {
-        Ok(Stored::default())
-    }
-
-    fn save(&self, _: &StoreKey, _: Version, _: Option<&Record>) -> Result<Version, SaveFault> {
-        let closer = self.0.lock().expect("not poisoned").recv_timeout(SOON).expect("sent");
-        self.1.lock().expect("not poisoned").send(block_on_for(SOON, closer.close())).expect("awaited");
-        Ok(Version::ABSENT)
-    }
-
-    fn lease(&self, _: &StoreKey, _: Purpose) -> Result<Option<Box<dyn Send>>, StoreFault> {
-        Ok(Some(Box::new(())))
-    }
-}
-
 #[test]
 fn callback_of_a_login_can_close_its_client() {
     let ((closer, to_close), (closed, is_closed)) = (channel(), channel());
-    let store = ClosingStore(Mutex::new(to_close), Mutex::new(closed));
+    let (to_close, closed) = (Mutex::new(to_close), Mutex::new(closed));
+    let store = SavingStore(move || {
+        let closer: Closer = to_close.lock().expect("not poisoned").recv_timeout(SOON).expect("sent");
+        closed.lock().expect("not poisoned").send(block_on_for(SOON, closer.close())).expect("awaited");
+    });
     let Bench { client, driving, opening: _opening, .. } = Bench::loaded(OAuth::new("test").store(store));
     let mut logout = pin!(client.logout());
     assert!(is_pending(logout.as_mut()));
