@@ -11,6 +11,7 @@ use crate::server::store::{
     Epoch, NodeItem, NodeTag, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, Then,
 };
 use crate::server::{Server, SessionEnd};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
 
