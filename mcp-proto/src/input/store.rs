@@ -1,4 +1,5 @@
-//! What an engine and its store say to each other: [`server::store`](crate::server::store) shows it.
+//! What an engine and its store say to each other, and the nodes of a store. The public path of all
+//! this is [`server::store`](crate::server::store).
 
 mod ids;
 mod items;
