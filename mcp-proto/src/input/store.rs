@@ -253,6 +253,17 @@ pub enum StoreRequest {
     },
 }
 
+impl StoreRequest {
+    /// Returns the size of what it carries that is in no other place of the engine, in bytes.
+    pub(crate) fn carried(&self) -> usize {
+        match self {
+            Self::Open { record, .. } | Self::Change { record, .. } | Self::PutTask { record, .. } => record.len(),
+            Self::Send { item, .. } => item.size(),
+            _ => 0,
+        }
+    }
+}
+
 /// What became of a [`StoreRequest`] that the store has carried out.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]

@@ -32,6 +32,8 @@ pub(super) struct Listens {
     table: BTreeMap<RequestKey, Listen>,
     /// Number of published changes of lists.
     changes: u64,
+    /// Their number when the server joined its store.
+    at_join: Option<u64>,
     /// The number of the latest change of each list.
     latest: [u64; 3],
 }
@@ -92,7 +94,7 @@ impl Listen {
 
 impl Listens {
     pub(super) fn new(shared: Arc<ResponderData>) -> Self {
-        Self { shared, table: BTreeMap::new(), changes: 0, latest: [0; 3] }
+        Self { shared, table: BTreeMap::new(), changes: 0, at_join: None, latest: [0; 3] }
     }
 
     /// Returns the number of open subscriptions.
@@ -108,6 +110,17 @@ impl Listens {
     /// Returns the number of published changes of lists.
     pub(super) const fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// The server has joined its store, for the first time or again.
+    pub(super) fn has_joined(&mut self) {
+        self.at_join.get_or_insert(self.changes);
+    }
+
+    /// Returns the number of changes before the server joined its store. A session that it loads
+    /// later may have been without a listener since.
+    pub(super) fn changes_at_join(&self) -> u64 {
+        self.at_join.unwrap_or_default()
     }
 
     /// Removes everything, since the server terminates.

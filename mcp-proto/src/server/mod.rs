@@ -407,6 +407,7 @@ impl Server {
         }
         self.wire.target_on(x).into_iter().for_each(|reply_to| self.requests.send_held(&mut self.wire, reply_to));
         self.listens.tell_changes(&mut self.wire, x);
+        self.tail_is_written(x);
         if unsent == 0 && self.wire.env.exchanges.get(&x).is_some_and(|exchange| exchange.load.queued == 0) {
             self.wire.http.stream_is_written(&mut self.wire.env, x);
         }
@@ -465,6 +466,7 @@ impl Server {
                 ServerTimer::StoreRetry => {
                     self.wire.env.retry_store();
                     self.store_stalled();
+                    self.load_outdated();
                 }
                 ServerTimer::Tails => self.on_tails(),
                 ServerTimer::AwaitedTasks => self.on_awaited_tasks(),

@@ -59,6 +59,7 @@ impl SessionTerms {
 }
 
 /// The target of the id of a response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum QuestionState {
     Open(i64),
     /// A request of the engine that was answered or withdrawn.

@@ -28,6 +28,7 @@ mod memory;
 mod node;
 mod record;
 mod replies;
+mod unsaid;
 
 pub use crate::input::store::{
     Epoch, Incarnation, News, NodeItem, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, StoreError, StoreReply,

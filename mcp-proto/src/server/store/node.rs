@@ -2,15 +2,17 @@
 //! its requests without a reply.
 
 use super::latency::Latency;
+use super::unsaid::Unsaid;
 use super::{
     Incarnation, News, NodeTag, PrincipalDigest, RequestDigest, SessionDigest, SessionRecord, StoreError, StoreReply,
     StoreRequest, StoreToken, TaskDigest,
 };
 use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
-use crate::input::{Change, Principal, RequestKey, SessionKey};
+use crate::input::{Principal, RequestKey, SessionKey};
 use crate::seed::Seed;
 use crate::server::Event;
+use crate::server::client::{Bound, ClientIdentity, ClientKey};
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey, TaskKey};
 use crate::server::tasks::{TaskChange, TaskRecord};
@@ -27,8 +29,11 @@ use core::time::Duration;
 /// The time after a failure until the next request to the store.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The memory of one of the news beside its text, in bytes, as estimated.
-const OVERHEAD: usize = 64;
+/// The number of news that may have no reply.
+const SAYING: usize = 32;
+
+/// The number of earlier incarnations of a node that it still wants to leave the store.
+const FORMER: usize = 16;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -53,9 +58,15 @@ pub(in crate::server) struct Node {
     held: usize,
     /// The streams with events that the store was not asked to keep, since it has failed.
     stalled: BTreeSet<StreamKey>,
-    /// What the store has not got yet. The most important first, and nothing twice.
-    unsaid: BTreeSet<News>,
-    unsaid_bytes: usize,
+    unsaid: Unsaid,
+    /// The number of news without a reply.
+    saying: usize,
+    /// The nodes that this one has been and that may still be members, the oldest first.
+    former: Vec<Incarnation>,
+    /// The size of what the requests without a reply carry, in bytes.
+    carried: usize,
+    /// The sessions with a listener here of which the store has, perhaps, something newer.
+    outdated: BTreeSet<SessionDigest>,
     health: Health,
     requests: u64,
     failures: u64,
@@ -79,6 +90,10 @@ struct PendingRequest {
     since: Instant,
     until: Instant,
     then: Then,
+    /// The size of what it carries, in bytes.
+    carried: usize,
+    /// The client whose request it counts as.
+    client: Option<ClientKey>,
 }
 
 /// What a reply is for.
@@ -131,6 +146,8 @@ pub(in crate::server) enum Then {
     Orphans,
     /// One of them.
     Orphan,
+    /// The node that this one has been is no member any more.
+    Leave(Incarnation),
     /// Nothing waits for it.
     Nothing,
 }
@@ -151,8 +168,11 @@ impl Node {
             members: BTreeMap::new(),
             held: 0,
             stalled: BTreeSet::new(),
-            unsaid: BTreeSet::new(),
-            unsaid_bytes: 0,
+            unsaid: Unsaid::default(),
+            saying: 0,
+            former: Vec::new(),
+            carried: 0,
+            outdated: BTreeSet::new(),
             health: Health::Good,
             requests: 0,
             failures: 0,
@@ -194,58 +214,6 @@ impl Node {
     fn waits_for(&self, is_it: impl Fn(&Then) -> bool) -> bool {
         self.pending.values().any(|pending| is_it(&pending.then))
     }
-
-    /// Adds what is to be said. Without room for a change, everything counts as changed. Returns
-    /// false if it is something else, and there is no room for it.
-    fn add(&mut self, news: News, max: usize, max_bytes: usize) -> bool {
-        let is_full = |node: &Self, news: &News| {
-            node.unsaid.len() >= max || node.unsaid_bytes.saturating_add(size(news)) > max_bytes
-        };
-        if self.unsaid.contains(&news) {
-            return true;
-        }
-        if is_full(self, &news) || self.unsaid.contains(&News::ChangedAll) && is_change(&news) {
-            self.unsaid.retain(|news| !is_change(news));
-            self.unsaid.insert(News::ChangedAll);
-            self.unsaid_bytes = self.unsaid.iter().map(size).sum();
-            if is_change(&news) {
-                return true;
-            }
-            if is_full(self, &news) {
-                return false;
-            }
-        }
-        self.unsaid_bytes += size(&news);
-        self.unsaid.insert(news);
-        true
-    }
-
-    /// Takes what is to be said next.
-    fn take(&mut self) -> Option<News> {
-        let news = self.unsaid.pop_first()?;
-        self.unsaid_bytes -= size(&news);
-        Some(news)
-    }
-}
-
-/// Returns whether [`News::ChangedAll`] contains these news.
-const fn is_change(news: &News) -> bool {
-    matches!(news, News::Changed(_) | News::Session(_) | News::ChangedAll)
-}
-
-/// Returns the memory of news, in bytes, as estimated.
-fn size(news: &News) -> usize {
-    let text = match news {
-        News::Revoked(principal) => principal.0.len(),
-        News::Elicited(id) => id.len(),
-        News::Changed(Change::Resource(uri)) => uri.len(),
-        News::Changed(Change::Tools | Change::Prompts | Change::Resources)
-        | News::ChangedAll
-        | News::Closed(_)
-        | News::Session(_)
-        | News::Task(_) => 0,
-    };
-    text + OVERHEAD
 }
 
 impl ServerEnv {
@@ -262,8 +230,21 @@ impl ServerEnv {
         let Some(node) = &mut self.node else { return };
         let before = node.own;
         let [random @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = node.seed.next_bytes();
-        self.ask_store(StoreRequest::Leave { node: before }, Then::Nothing);
+        if node.former.len() >= FORMER {
+            node.former.remove(0);
+        }
+        node.former.push(before);
+        for node in node.former.clone() {
+            self.ask_store(StoreRequest::Leave { node }, Then::Leave(node));
+        }
         self.join_as(Incarnation(random).with_tag_of(before));
+    }
+
+    /// A node that this one has been is no member any more.
+    pub(super) fn has_left(&mut self, former: Incarnation) {
+        if let Some(node) = &mut self.node {
+            node.former.retain(|known| *known != former);
+        }
     }
 
     fn join_as(&mut self, own: Incarnation) {
@@ -272,6 +253,23 @@ impl ServerEnv {
             (node.own, node.is_member, node.beat) = (own, false, 0);
         }
         self.ask_store(StoreRequest::Join { node: own, lease }, Then::Join);
+    }
+
+    /// Takes a session of which the store has, perhaps, something newer.
+    pub(in crate::server) fn take_outdated(&mut self) -> Option<SessionDigest> {
+        self.node.as_mut().filter(|node| node.may_send())?.outdated.pop_first()
+    }
+
+    /// The store has, perhaps, something newer of a session with a listener here.
+    pub(in crate::server) fn is_outdated(&mut self, session: SessionDigest) {
+        if let Some(node) = &mut self.node {
+            node.outdated.insert(session);
+        }
+    }
+
+    /// Returns whether a session is being loaded.
+    pub(in crate::server) fn is_loading(&self, session: SessionDigest) -> bool {
+        self.node.as_ref().is_some_and(|node| node.loading.contains_key(&session))
     }
 
     /// Returns whether this server was that node before it joined again.
@@ -284,29 +282,29 @@ impl ServerEnv {
         let limits = &self.config.limits.server;
         let (max, max_bytes) = (limits.max_store_requests, limits.max_store_bytes);
         let Some(node) = &mut self.node else { return };
-        if !node.add(news, max, max_bytes) {
+        if !node.unsaid.add(news, max, max_bytes) {
             let why = "the store does not reply, and there is no room for what the other nodes do not know";
             self.diagnose(DiagnosticKind::StoreUnreachable, why);
         }
         self.say_next();
     }
 
-    /// Sends what is to be said next, unless something was sent and has no reply, or the store has
-    /// just failed.
+    /// Sends what is to be said, unless much was sent that has no reply, or the store has just
+    /// failed.
     pub(super) fn say_next(&mut self) {
-        let Some(node) = &mut self.node else { return };
-        if !node.may_send() || node.waits_for(|then| matches!(then, Then::Publish(_) | Then::Revoke(_))) {
-            return;
-        }
-        match node.take() {
-            // The store knows it first: a session that a node loads after the news is none.
-            Some(News::Revoked(principal)) => {
-                let keep = self.config.limits.server.session_idle.saturating_mul(2);
-                let request = StoreRequest::Revoke { principal: PrincipalDigest::of(&principal), keep };
-                self.ask_store(request, Then::Revoke(principal));
+        let max = (self.config.limits.server.max_store_requests / 4).clamp(1, SAYING);
+        while let Some(node) = self.node.as_mut().filter(|node| node.may_send() && node.saying < max)
+            && let Some(news) = node.unsaid.take()
+        {
+            match news {
+                // The store knows it first: a session that a node loads after the news is none.
+                News::Revoked(principal) => {
+                    let keep = self.config.limits.server.session_idle.saturating_mul(2);
+                    let request = StoreRequest::Revoke { principal: PrincipalDigest::of(&principal), keep };
+                    self.ask_store(request, Then::Revoke(principal));
+                }
+                news => self.publish_news(news),
             }
-            Some(news) => self.publish_news(news),
-            None => {}
         }
     }
 
@@ -317,21 +315,59 @@ impl ServerEnv {
         self.ask_store(request, Then::Publish(news));
     }
 
-    /// Asks the store for something. Returns false if too many requests have no reply.
-    pub(in crate::server) fn ask_store(&mut self, request: StoreRequest, then: Then) -> bool {
-        let limits = &self.config.limits.server;
-        let (until, max) = (self.now + limits.store_timeout, limits.max_store_requests);
-        let Some(node) = &mut self.node else { return false };
-        // The lease and the news are few, and needed.
-        let is_own = matches!(then, Then::Join | Then::Renew(_) | Then::Publish(_) | Then::Revoke(_));
-        if !is_own && node.pending.len() >= max {
+    /// Asks the store for something that a client has caused and that no request of it waits for:
+    /// it counts as a request of the client until there is a reply. Returns false if the client has
+    /// too many, or as [`ask_store`](Self::ask_store).
+    pub(in crate::server) fn ask_store_for(
+        &mut self,
+        client: &ClientIdentity,
+        request: StoreRequest,
+        then: Then,
+    ) -> bool {
+        let carried = request.carried();
+        let bounds = [(Bound::Requests, 1), (Bound::RunningBytes, carried)];
+        if bounds.iter().any(|(bound, more)| self.check_share(client, *bound, *more).is_err())
+            || !self.ask_store(request, then)
+        {
             return false;
         }
+        let client = self.shares.take(client, Bound::Requests, 1);
+        self.shares.add(client, Bound::RunningBytes, carried);
+        let last = self.node.as_mut().and_then(|node| node.pending.values_mut().next_back());
+        last.into_iter().for_each(|pending| pending.client = Some(client));
+        true
+    }
+
+    /// A request has a reply, or none will come: its client has room for another.
+    fn forget(&mut self, pending: &PendingRequest) {
+        if let Some(client) = pending.client {
+            self.shares.give_back(client, Bound::Requests, 1);
+            self.shares.give_back(client, Bound::RunningBytes, pending.carried);
+        }
+    }
+
+    /// Asks the store for something. Returns false if too many requests have no reply, or if they
+    /// carry too much.
+    pub(in crate::server) fn ask_store(&mut self, request: StoreRequest, then: Then) -> bool {
+        let limits = &self.config.limits.server;
+        let (until, max, max_bytes) =
+            (self.now + limits.store_timeout, limits.max_store_requests, limits.max_store_bytes);
+        let Some(node) = &mut self.node else { return false };
+        // The lease and the news are few, and needed.
+        let is_news = matches!(then, Then::Publish(_) | Then::Revoke(_));
+        let is_own = is_news || matches!(then, Then::Join | Then::Renew(_) | Then::Leave(_));
+        let carried = request.carried();
+        let is_full = node.pending.len() >= max || carried > 0 && node.carried.saturating_add(carried) > max_bytes;
+        if !is_own && is_full {
+            return false;
+        }
+        node.saying += usize::from(is_news);
+        node.carried += carried;
         node.last_token += 1;
         node.requests += 1;
         let token = StoreToken(node.last_token);
         node.forwarded += u64::from(matches!(request, StoreRequest::Send { .. }));
-        node.pending.insert(token, PendingRequest { since: self.now, until, then });
+        node.pending.insert(token, PendingRequest { since: self.now, until, then, carried, client: None });
         self.emit(Event::Store(token, request));
         self.arm_store();
         true
@@ -367,6 +403,11 @@ impl ServerEnv {
         if let Some(node) = &mut self.node {
             node.stalled.insert(stream);
         }
+        self.retry_soon();
+    }
+
+    /// What the store was not asked for is tried again after some time.
+    pub(in crate::server) fn retry_soon(&mut self) {
         if self.timers.get(ServerTimer::StoreRetry).is_none() {
             self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
         }
@@ -392,12 +433,15 @@ impl ServerEnv {
     /// A request has a result. Returns what it is for, and `None` if its time is over.
     pub(super) fn settle(&mut self, token: StoreToken, result: &Result<StoreReply, StoreError>) -> Option<Then> {
         let node = self.node.as_mut()?;
-        let PendingRequest { since, then, .. } = node.pending.remove(&token)?;
-        node.latency.add(self.now - since);
+        let pending = node.pending.remove(&token)?;
+        node.latency.add(self.now - pending.since);
+        node.carried -= pending.carried;
+        node.saying -= usize::from(matches!(pending.then, Then::Publish(_) | Then::Revoke(_)));
         let failure = result.as_ref().err();
         let after = if failure.is_some() { Health::Failed } else { Health::Good };
         let before = core::mem::replace(&mut node.health, after);
         node.failures += u64::from(failure.is_some());
+        self.forget(&pending);
         self.arm_store();
         if let Some(why) = failure {
             // One for each time of failure: the state, and not each request, is worth a line.
@@ -406,12 +450,16 @@ impl ServerEnv {
             }
             self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
         }
-        Some(then)
+        Some(pending.then)
     }
 
     /// The store has replied to this join. Returns whether this server is a member.
     pub(super) fn has_joined(&mut self, reply: StoreReply) -> bool {
         match reply {
+            // Perhaps by the node that this one has been: it leaves, or its lease ends.
+            StoreReply::Taken if self.node.as_ref().is_some_and(|node| !node.former.is_empty()) => {
+                self.timers.set(ServerTimer::StoreRetry, Some(self.now + RETRY));
+            }
             StoreReply::Taken => self.join_store(),
             StoreReply::Joined { warning } => {
                 warning.into_iter().for_each(|why| self.diagnose(DiagnosticKind::UnsafeStore, &why));
@@ -467,13 +515,14 @@ impl ServerEnv {
     pub(in crate::server) fn leave_store(&mut self) {
         let Some(mut node) = self.node.take() else { return };
         let unanswered = core::mem::take(&mut node.pending);
+        unanswered.values().for_each(|pending| self.forget(pending));
         let unanswered = unanswered.into_values().filter_map(|pending| match pending.then {
             Then::Publish(news) => Some(news),
             Then::Revoke(principal) => Some(News::Revoked(principal)),
             _ => None,
         });
         let (own, keep) = (node.own, self.config.limits.server.session_idle.saturating_mul(2));
-        let rest = unanswered.chain(node.unsaid).flat_map(|news| {
+        let rest = unanswered.chain(core::iter::from_fn(|| node.unsaid.take())).flat_map(|news| {
             let revoke = match &news {
                 News::Revoked(principal) => {
                     Some(StoreRequest::Revoke { principal: PrincipalDigest::of(principal), keep })
@@ -482,7 +531,8 @@ impl ServerEnv {
             };
             revoke.into_iter().chain([StoreRequest::Publish { node: own, news }])
         });
-        for (request, nth) in rest.chain([StoreRequest::Leave { node: own }]).zip(1..) {
+        let leave = node.former.iter().chain([&own]).map(|node| StoreRequest::Leave { node: *node });
+        for (request, nth) in rest.chain(leave).zip(1..) {
             self.emit(Event::Store(StoreToken(node.last_token + nth), request));
         }
     }

@@ -17,6 +17,7 @@ impl Server {
                 if self.wire.env.has_joined(reply) {
                     // What others have said before is not known here.
                     self.take_all_as_changed();
+                    self.listens.has_joined();
                     if self.shared.config.shares_tasks() {
                         self.sweep_orphans();
                     }
@@ -33,12 +34,15 @@ impl Server {
             (Then::Revoke(principal), Err(_)) => self.wire.env.say(News::Revoked(principal)),
             (Then::Revoke(principal), Ok(_)) => self.wire.env.publish_news(News::Revoked(principal)),
             // The retry joins or renews.
-            (Then::Join | Then::Renew(_), Err(_)) | (Then::Publish(_), Ok(_)) | (Then::Nothing, _) => {}
+            (Then::Join | Then::Renew(_) | Then::Leave(_), Err(_)) | (Then::Publish(_), Ok(_)) | (Then::Nothing, _) => {
+            }
+            (Then::Leave(node), Ok(_)) => self.wire.env.has_left(node),
             (Then::Open(session, x), result) => self.session_is_kept(session, x, result.is_ok()),
             (Then::Load(session), result) => self.session_is_loaded(session, result),
             (Then::IsRevoked(session, kept), result) => self.revocation_is_known(session, *kept, result),
             (Then::Change(session), result) => self.session_is_changed(session, result),
             (Then::Touch(session), Ok(StoreReply::Missing)) => self.end_session(session, SessionEnd::Idle),
+            (Then::Touch(session), Err(_)) => self.wire.http.was_not_touched(&mut self.wire.env, session),
             (Then::Touch(_), _) => {}
             (Then::Close(session, x), result) => self.session_is_dropped(session, x, result.is_ok()),
             (Then::Send(x), result) => self.answer_is_sent(x, result),

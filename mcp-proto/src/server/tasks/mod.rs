@@ -46,6 +46,8 @@ use stored::{CreatedTask, WatchedTask};
 pub(super) struct Tasks {
     table: BTreeMap<TaskKey, TaskEntry>,
     ids: BTreeMap<String, TaskKey>,
+    /// The same of those that a store keeps too.
+    digests: BTreeMap<TaskDigest, TaskKey>,
     /// When a task ends that has not ended, and when one is removed that has.
     due: BTreeSet<(Instant, TaskKey)>,
     /// Those that have ended, in the order of their ends.
@@ -162,6 +164,7 @@ impl Tasks {
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
             && self.ids.is_empty()
+            && self.digests.is_empty()
             && self.due.is_empty()
             && self.ended.is_empty()
             && self.watchers.is_empty()
@@ -211,6 +214,9 @@ impl ServerEnv {
             self.task_is_unstored(key);
         }
         self.tasks.ids.insert(task.id.clone(), key);
+        if self.config.shares_tasks() {
+            self.tasks.digests.insert(TaskDigest::of(&task.id), key);
+        }
         self.tasks.due.insert((task.due, key));
         self.tasks.table.insert(key, task);
         self.arm_tasks();
@@ -246,6 +252,9 @@ impl ServerEnv {
     pub(super) fn remove_task(&mut self, key: TaskKey) {
         let Some(task) = self.tasks.table.remove(&key) else { return };
         self.tasks.ids.remove(&task.id);
+        if self.config.shares_tasks() {
+            self.tasks.digests.remove(&TaskDigest::of(&task.id));
+        }
         self.tasks.due.remove(&(task.due, key));
         if let Some(ended) = task.ended {
             self.tasks.ended.remove(&(ended, key));

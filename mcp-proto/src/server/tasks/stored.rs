@@ -284,8 +284,7 @@ impl Server {
     /// Another server has changed a task, which may be known here.
     pub(in crate::server) fn task_is_outdated(&mut self, task: TaskDigest) {
         self.ask_for_those_who_wait(task);
-        let here = self.wire.env.tasks.iter().find(|(_, entry)| TaskDigest::of(&entry.id) == task);
-        if let Some((key, _)) = here {
+        if let Some(key) = self.wire.env.tasks.digests.get(&task).copied() {
             // The next write tells whether it is this server's still.
             self.wire.env.task_is_unstored(key);
         }

@@ -1,7 +1,7 @@
 //! Tasks of servers that are lost.
 
 use super::super::TaskEnd;
-use super::super::record::TaskRecord;
+use super::super::record::{StoredStage, TaskRecord};
 use super::{AWAY, LOST, TaskChange};
 use crate::error::DiagnosticKind;
 use crate::input::RequestKey;
@@ -38,6 +38,10 @@ impl Server {
     /// The server of a task is lost: its handler runs again here, or it fails.
     pub(super) fn settle_lost(&mut self, key: RequestKey, record: TaskRecord, version: u64) {
         self.wire.env.diagnose(DiagnosticKind::NodeLost, "a task of it");
+        if matches!(record.stage, StoredStage::Asking { .. }) {
+            // It waits for its client. The server has carried its questions, and ran nothing.
+            return self.change_task(key, record, version, TaskChange::Settle, None);
+        }
         if record.reruns {
             return self.change_task(key, record, version, TaskChange::Adopt, None);
         }

@@ -1,7 +1,9 @@
 //! Servers behind a load balancer, with a store that they share: a client reaches any of them with
 //! each request.
 
+mod bounds;
 mod chaos;
+mod moves;
 mod sessions;
 mod streams;
 mod tasks;
@@ -11,7 +13,7 @@ use super::*;
 use crate::LogLevel;
 use crate::input::{Change, Note, Principal};
 use crate::model::logging::LogMessage;
-use crate::server::store::{Durability, Incarnation, Memory, Serves, StoreReply, StoreRequest};
+use crate::server::store::{Durability, Incarnation, Memory, Serves, StoreError, StoreReply, StoreRequest, StoreToken};
 
 /// Servers behind a load balancer, and the store that they share.
 struct Nodes {
@@ -104,6 +106,65 @@ impl Nodes {
         }
     }
 
+    /// Like [`settle`](Self::settle), for at most `max` requests, and what becomes of them as
+    /// `fate` says. Returns their number.
+    fn settle_with(
+        &mut self,
+        max: usize,
+        mut fate: impl FnMut(usize, StoreToken, &StoreRequest, &mut Memory) -> Fate,
+    ) -> usize {
+        let (now, mut count) = (self.now(), 0);
+        loop {
+            let before = count;
+            let mut has_arrived = false;
+            for (at, (site, own)) in self.sites.iter_mut().zip(&mut self.owns).enumerate() {
+                site.take();
+                for event in core::mem::take(&mut site.events) {
+                    let Event::Store(token, request) = event else {
+                        site.events.push_back(event);
+                        continue;
+                    };
+                    count += 1;
+                    if let StoreRequest::Join { node, .. } = &request {
+                        *own = Some(*node);
+                    }
+                    let result = match fate(at, token, &request, &mut self.store) {
+                        Fate::Store => Ok(self.store.apply(now, request)),
+                        Fate::Result(result) => result,
+                        Fate::Nothing => continue,
+                    };
+                    site.bench.server.stored(site.bench.now, token, result);
+                }
+                for item in own.into_iter().flat_map(|own| self.store.take_arrived(now, *own)) {
+                    has_arrived = true;
+                    site.bench.server.arrived(site.bench.now, item);
+                }
+            }
+            if count >= max || count == before && !has_arrived {
+                return count;
+            }
+        }
+    }
+
+    /// Begins a POST without carrying out what it asks of the store.
+    fn begin_post(&mut self, at: usize, headers: Headers, body: &str) -> ExchangeId {
+        let x = self.sites[at].begin("POST", headers.with("Content-Type", "application/json"));
+        self.sites[at].bench.item(x, read(body));
+        self.sites[at].bench.item(x, Inbound::End);
+        x
+    }
+
+    fn publish(&mut self, at: usize, change: Change) {
+        let bench = &mut self.sites[at].bench;
+        bench.server.publish(bench.now, change);
+        self.settle();
+    }
+
+    /// Opens the own stream of a session.
+    fn listen(&mut self, at: usize, client: &Client) -> ExchangeId {
+        self.bare(at, "GET", client.headers().with("Accept", "text/event-stream"))
+    }
+
     fn post(&mut self, at: usize, headers: Headers, body: &str) -> ExchangeId {
         let x = self.sites[at].begin("POST", headers.with("Content-Type", "application/json"));
         self.settle();
@@ -152,6 +213,15 @@ impl Nodes {
         let site = &mut self.sites[at];
         core::iter::from_fn(|| site.event()).collect()
     }
+}
+
+/// What becomes of a request to the store.
+enum Fate {
+    /// It is carried out.
+    Store,
+    Result(Result<StoreReply, StoreError>),
+    /// There is no reply.
+    Nothing,
 }
 
 const SECOND: Duration = Duration::from_secs(1);

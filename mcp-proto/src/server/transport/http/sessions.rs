@@ -145,6 +145,14 @@ impl HttpState {
 }
 
 impl ServerEnv {
+    /// Brings the next sweep forward.
+    pub(super) fn sweep_soon(&mut self) {
+        let soon = self.again(SWEEPS_APART);
+        if self.timers.get(ServerTimer::Sweep).is_none_or(|at| at > soon) {
+            self.timers.set(ServerTimer::Sweep, Some(soon));
+        }
+    }
+
     /// Returns the interval at which sessions are swept: with a store often enough that it keeps a
     /// session whose stream is open.
     fn sweep_interval(&self) -> Duration {

@@ -17,6 +17,7 @@ use crate::model::headers::{SESSION, is_session_id};
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Payload, Response, code, parse, write_message};
 use crate::server::env::ServerEnv;
 use crate::server::keys::SessionRef;
+use crate::server::session::QuestionState;
 use crate::server::store::{
     News, NodeItem, NodeTag, PrincipalDigest, SessionChange, SessionDigest, SessionRecord, StoreError, StoreReply,
     StoreRequest, Then,
@@ -52,26 +53,34 @@ pub(in crate::server) struct SharedSession {
     version: u64,
     /// When the copy was made. `None`: the store may have another.
     loaded: Option<Instant>,
+    /// When the store was asked to keep it for longer. `None`: it has not done so, and is to be
+    /// asked soon.
     touched: Option<Instant>,
     /// The changes that the store does not have, the oldest first.
     changes: Vec<SessionChange>,
     /// The version that is being replaced, and the number of changes that go with it.
     sent: Option<(u64, usize)>,
+    /// It has been changed while it was being loaded: the copy is newer than what comes.
+    is_newer: bool,
 }
 
 impl SharedSession {
     /// A session that was just opened here.
     pub(super) const fn opened(now: Instant, tag: NodeTag) -> Self {
-        Self { tag, version: 1, loaded: Some(now), touched: Some(now), changes: Vec::new(), sent: None }
+        let (loaded, touched) = (Some(now), Some(now));
+        Self { tag, version: 1, loaded, touched, changes: Vec::new(), sent: None, is_newer: false }
     }
 
-    /// Returns the number of a stream of this session among those of all servers.
+    /// Returns the number of a stream of this session, which no stream of any server has. It is not
+    /// used again by a later copy of the session: the store may have more of the stream than was
+    /// sent.
     pub(super) const fn number(&self, of_server: u64) -> u64 {
-        (self.tag.0 as u64) << 32 | of_server
+        (self.tag.0 as u64) << 32 | of_server & 0xffff_ffff
     }
 
-    const fn loaded(version: u64, now: Instant, tag: NodeTag) -> Self {
-        Self { tag, version, loaded: Some(now), touched: None, changes: Vec::new(), sent: None }
+    /// One that the store has just returned, and keeps for longer.
+    fn loaded(version: u64, now: Instant, tag: NodeTag) -> Self {
+        Self { version, ..Self::opened(now, tag) }
     }
 }
 
@@ -130,9 +139,10 @@ impl HttpState {
         let is_open = |session: &SessionEntry| {
             session.streams.iter().any(|stream| self.streams.get(stream).is_some_and(ResponseStream::is_active))
         };
-        let is_due = |session: &SessionEntry| {
-            let touched = session.shared.as_ref().map(|shared| shared.touched);
-            touched.is_some_and(|touched| touched.is_none_or(|at| env.now - at >= due)) && is_open(session)
+        let is_due = |session: &SessionEntry| match session.shared.as_ref().map(|shared| shared.touched) {
+            Some(Some(at)) => env.now - at >= due && is_open(session),
+            Some(None) => true,
+            None => false,
         };
         let keys = self.sessions.iter().filter(|(_, session)| is_due(session)).map(|(key, _)| *key);
         let keys: Vec<SessionKey> = keys.take(PART + 1).collect();
@@ -153,10 +163,19 @@ impl HttpState {
         }
         let touch = StoreRequest::Touch { session: SessionDigest(session.digest), ttl };
         let is_asked = env.ask_store(touch, Then::Touch(key));
-        if is_asked {
-            shared.touched = Some(env.now);
+        shared.touched = is_asked.then_some(env.now);
+        if !is_asked {
+            env.sweep_soon();
         }
         is_asked
+    }
+
+    /// The store was asked to keep a session for longer, and has not replied.
+    pub(in crate::server) fn was_not_touched(&mut self, env: &mut ServerEnv, key: SessionKey) {
+        if let Some(shared) = self.sessions.get_mut(&key).and_then(|session| session.shared.as_mut()) {
+            shared.touched = None;
+            env.sweep_soon();
+        }
     }
 }
 
@@ -287,7 +306,14 @@ impl Server {
     fn loading_ends(&mut self, session: SessionDigest, loaded: Loaded) {
         let waiting = self.wire.env.node.as_mut().and_then(|node| node.loading.remove(&session)).unwrap_or_default();
         let is_taken = match loaded {
-            Loaded::Nothing(why) => Err(why),
+            Loaded::Nothing(why) => {
+                // What its client listens for may have changed.
+                let key = self.wire.http.session_of_digest(session);
+                if key.is_some_and(|key| self.wire.http.carrier_of_own_stream(key).is_some()) {
+                    self.wire.env.is_outdated(session);
+                }
+                Err(why)
+            }
             Loaded::Corrupt => Ok(()),
             Loaded::Record(record, version) => self.take_record(session, version, record, waiting.first().copied()),
             Loaded::Ended(end) => {
@@ -305,6 +331,27 @@ impl Server {
                 Err(why) => self.wire.env.refuse_busy(x, None, why),
             }
         }
+        self.load_outdated();
+    }
+
+    /// Loads the sessions of which the store has, perhaps, something newer.
+    pub(in crate::server) fn load_outdated(&mut self) {
+        let mut later = Vec::new();
+        while let Some(session) = self.wire.env.take_outdated() {
+            if self.wire.http.session_of_digest(session).is_none() {
+                continue;
+            }
+            if self.wire.env.is_loading(session) {
+                // What comes may be older.
+                later.push(session);
+            } else if !self.load_session(session, None) {
+                // The end of another loading makes room, or some time.
+                later.push(session);
+                self.wire.env.retry_soon();
+                break;
+            }
+        }
+        later.into_iter().for_each(|session| self.wire.env.is_outdated(session));
     }
 
     /// Makes or renews the copy of a session. `x`: an exchange of its client.
@@ -316,14 +363,19 @@ impl Server {
         x: Option<ExchangeId>,
     ) -> Result<(), &'static str> {
         if let Some(key) = self.wire.http.session_of_digest(session) {
-            self.renew_copy(key, version, record);
+            let shared = self.wire.http.http_session_mut(key).and_then(|entry| entry.shared.as_mut());
+            if shared.is_some_and(|shared| core::mem::take(&mut shared.is_newer)) {
+                self.session_is_outdated(session);
+            } else {
+                self.renew_copy(key, version, record);
+            }
             return Ok(());
         }
         let Some(x) = x else { return Ok(()) };
         if self.wire.http.needs_sweep(&self.wire.env) {
             self.sweep_sessions();
         }
-        let (changes, now) = (self.listens.changes(), self.wire.env.now);
+        let (changes, now) = (self.listens.changes_at_join(), self.wire.env.now);
         let Some(tag) = self.wire.env.node.as_ref().map(|node| node.tag()) else { return Ok(()) };
         let new = NewSession {
             digest: session.0,
@@ -379,7 +431,8 @@ impl Server {
             shared.loaded = None;
         }
         if self.wire.http.carrier_of_own_stream(key).is_some() {
-            self.load_session(session, None);
+            self.wire.env.is_outdated(session);
+            self.load_outdated();
         }
     }
 }
@@ -416,6 +469,7 @@ impl Server {
             Ok(StoreReply::Done) => {
                 shared.version = shared.version.max(version + 1);
                 shared.changes.drain(..count);
+                shared.is_newer = self.wire.env.is_loading(digest);
                 self.wire.env.say(News::Session(digest));
             }
             Ok(StoreReply::Session { version, record, .. }) => match SessionRecord::decode(&record) {
@@ -514,12 +568,16 @@ impl Server {
 /// Answers to questions of other servers.
 impl Server {
     /// Returns the server that has asked the question with this id, if it is another one.
-    fn asker(&self, id: &Id) -> Option<NodeTag> {
+    fn asker(&self, session: SessionRef, id: &Id) -> Option<NodeTag> {
         let node = self.wire.env.node.as_ref()?;
         let id = match id {
             Id::Int(id) => *id,
             Id::Text(text) => text.parse().ok()?,
         };
+        if self.wire.session(session)?.question(Some(id)) != QuestionState::Unknown {
+            // It may have joined under another tag since.
+            return None;
+        }
         let tag = NodeTag(u32::try_from(id >> 32).ok()?);
         (tag != node.tag() && tag.0 < 1 << 20).then_some(tag)
     }
@@ -532,16 +590,18 @@ impl Server {
         session: SessionRef,
         response: &Response,
     ) -> bool {
-        let (Some(node), Some(key)) = (self.asker(&response.id), session.http()) else { return false };
+        let (Some(node), Some(key)) = (self.asker(session, &response.id), session.http()) else { return false };
         let Some(entry) = self.wire.http.http_session(key) else { return false };
+        let client = entry.client.clone();
         let message = write_message(&Message::Response(response.clone()));
         let item = NodeItem::Answer { session: SessionDigest(entry.digest), message };
         let then = x.map_or(Then::Nothing, Then::Send);
-        let is_asked = self.wire.env.ask_store(StoreRequest::Send { node, item }, then);
+        let is_asked = self.wire.env.ask_store_for(&client, StoreRequest::Send { node, item }, then);
         match x {
             Some(x) if is_asked => self.wait_for_store(x, StoreWait::Send),
             Some(x) => self.wire.env.refuse_busy(x, None, "the store does not reply"),
-            None => {}
+            None if is_asked => {}
+            None => self.wire.env.diagnose(DiagnosticKind::LateAnswer, "the store does not take it"),
         }
         true
     }

@@ -60,12 +60,12 @@ impl HttpState {
         self.last_stream += 1;
         let key = StreamKey(self.last_stream);
         let (mut number, mut shared) = (0, None);
+        let of_server = self.last_stream;
         if let Some(session) = session.and_then(|session| self.http_session_mut(session)) {
             session.last_stream += 1;
             number = session.last_stream;
             if let Some(of_session) = &session.shared {
-                // No stream of any server has the same.
-                number = if is_own { OWN } else { of_session.number(number) };
+                number = if is_own { OWN } else { of_session.number(of_server) };
                 shared = Some(Box::new(SharedStream::new()));
             }
             session.streams.insert(key);
@@ -351,7 +351,9 @@ impl HttpState {
     ) {
         let Some(stream) = self.streams.get(&key) else { return };
         let (x, can_stream, session) = (stream.exchange, stream.can_stream, stream.session);
-        self.remove_stream(env, key);
+        if !self.end_claim(env, key) {
+            self.remove_stream(env, key);
+        }
         session.into_iter().for_each(|session| self.touch_session(env, session));
         let Some(x) = x else {
             if body.is_some() {

@@ -87,12 +87,10 @@ impl Server {
     fn ask_opening(&mut self, opening: Box<Opening>) {
         let Some(node) = self.wire.env.node.as_ref().map(|node| node.own()) else { return };
         let Opening { x, digest: session, stream, over, .. } = *opening;
-        let request = match opening.after {
-            Some(after) if stream != OWN => {
-                let after = opening.events.last().map_or(after, |event| event.number);
-                StoreRequest::Read { session, stream, after }
-            }
-            _ => StoreRequest::Claim { session, stream, requests: Vec::new(), node, over },
+        let request = match (opening.events.last(), opening.after) {
+            (Some(last), _) => StoreRequest::Read { session, stream, after: last.number },
+            (None, Some(after)) if stream != OWN => StoreRequest::Read { session, stream, after },
+            (None, _) => StoreRequest::Claim { session, stream, requests: Vec::new(), node, over },
         };
         if !self.wire.env.ask_store(request, Then::Opening(opening)) {
             self.refuse_opening(x);
@@ -151,6 +149,8 @@ impl Server {
                 if self.take_wait(x).is_some() {
                     self.refuse_cursor(x, session);
                 }
+                // Its session may have ended: the next request finds out.
+                self.session_is_outdated(opening.digest);
             }
         }
     }
@@ -166,6 +166,12 @@ impl Server {
             self.wire.env.ask_store(request, Then::Nothing);
         }
         self.wire.is_listening(session);
+        let is_first = self.wire.http.http_session(session).is_some_and(|entry| entry.own.is_none());
+        if let Some(session) = self.wire.session_mut(SessionRef::Http(session)).filter(|_| is_first && epoch.number > 1)
+        {
+            // Its client has listened elsewhere before. What has changed since is not known here.
+            session.announce(0);
+        }
         let key = self.wire.http.own_stream_of(session, version);
         let Some(shared) = self.wire.http.stream_mut(key).and_then(|stream| stream.shared.as_mut()) else { return };
         if let Some(newer) = shared.taken_since(epoch) {
@@ -282,8 +288,14 @@ impl Server {
     }
 
     fn read_tail(&mut self, x: ExchangeId) {
+        let is_behind = self.wire.env.unwritten(x) > self.shared.config.limits.server.max_unsent;
         let Some(tail) = self.wire.http.tails.get_mut(&x).filter(|tail| !tail.is_reading) else { return };
-        (tail.is_reading, tail.has_grown) = (true, false);
+        tail.has_grown = is_behind;
+        if is_behind {
+            // Its client does not read: what follows is left in the store until it does.
+            return;
+        }
+        tail.is_reading = true;
         let request = StoreRequest::Read { session: tail.session, stream: tail.stream, after: tail.said };
         if !self.wire.env.ask_store(request, Then::Tail(x)) {
             tail.is_reading = false;
@@ -314,6 +326,13 @@ impl Server {
             Ok(_) => self.end_tail(x),
             // It is read again soon.
             Err(_) => {}
+        }
+    }
+
+    /// The client of a stream of another server has read something.
+    pub(in crate::server) fn tail_is_written(&mut self, x: ExchangeId) {
+        if self.wire.http.tails.get(&x).is_some_and(|tail| tail.has_grown) {
+            self.read_tail(x);
         }
     }
 

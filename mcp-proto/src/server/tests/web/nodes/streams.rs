@@ -324,3 +324,33 @@ fn own_stream_is_claimed_again_from_a_store_that_goes_back() {
     let asked = nodes.asked();
     assert!(asked.len() < 20, "{asked:?}");
 }
+
+#[test]
+fn stream_that_was_answered_whole_is_over_in_the_store() {
+    for is_early in [false, true] {
+        let mut nodes = Nodes::new(2);
+        let x = nodes.post(0, Headers::new(), &initialize("2025-06-18", "{}"));
+        let session = nodes.sites[0].head(x).headers.get("mcp-session-id").unwrap().into();
+        let client = Client { session, version: "2025-06-18" };
+        nodes.asked();
+        let x = nodes.post(0, client.headers(), &call(1));
+        let (responder, _) = nodes.sites[0].handed();
+        nodes.is_away = is_early;
+        nodes.pass(SECOND);
+        nodes.finish(0, responder);
+        assert_eq!(nodes.sites[0].said(x), ok(1));
+        nodes.is_away = false;
+        nodes.pass(3 * SECOND);
+        nodes.pass(SECOND);
+        let claimed = nodes.asked().into_iter().find_map(|request| match request {
+            StoreRequest::Claim { session, stream, .. } => Some((session, stream)),
+            _ => None,
+        });
+        let (session, stream) = claimed.expect("others know who runs it");
+        let now = nodes.now();
+        let read = StoreRequest::Read { session, stream, after: 0 };
+        assert!(matches!(nodes.store.apply(now, read.clone()), StoreReply::Stream { is_over: true, .. }));
+        nodes.pass(120 * SECOND);
+        assert_eq!(nodes.store.apply(now + 120 * SECOND, read), StoreReply::Missing, "early: {is_early}");
+    }
+}

@@ -551,3 +551,29 @@ fn older_client_waits_and_answers_at_any_server() {
     let said = nodes.sites[0].said(x).pop().unwrap();
     assert_eq!(error(said.split_once(' ').unwrap().1).code, -32602);
 }
+
+#[test]
+fn task_that_waits_for_its_client_outlives_who_carried_its_questions() {
+    let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
+    nodes.principal = Some("ada");
+    let client = nodes.session(0, DECLARED);
+    let x = nodes.post(0, streaming(&client), &legacy("1", "tools/call", r#"{"name":"build","task":{}}"#));
+    let (responder, _) = nodes.sites[0].handed();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::IntoTask(TaskOptions::new())).unwrap();
+    nodes.settle();
+    let said = nodes.sites[0].said(x).pop().unwrap();
+    let id: String = result(said.split_once(' ').unwrap().1).object("task").unwrap().required("taskId").unwrap();
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let named = format!(r#"{{"taskId":"{id}"}}"#);
+    nodes.post(1, streaming(&client), &legacy("2", "tasks/result", &named));
+    nodes.kill(1);
+    for _ in 0..40 {
+        nodes.sites[0].bench.pass(SECOND);
+        nodes.settle();
+    }
+    let x = nodes.post(0, client.headers(), &legacy("3", "tasks/get", &named));
+    let said = nodes.sites[0].said(x).pop().unwrap();
+    assert!(said.contains("input_required"), "{said}");
+}

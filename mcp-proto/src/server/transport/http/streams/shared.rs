@@ -264,6 +264,17 @@ impl HttpState {
         !can_stream || !is_primed
     }
 
+    /// A stream was answered as a whole. Ends it in the store too, if it was claimed there; it stays
+    /// until that is done. Returns false otherwise.
+    pub(super) fn end_claim(&mut self, env: &mut ServerEnv, key: StreamKey) -> bool {
+        let Some(stream) = self.streams.get_mut(&key) else { return false };
+        let Some(StreamClaim::Asked | StreamClaim::Held(_)) = stream.shared.as_ref().map(|shared| shared.claim) else {
+            return false;
+        };
+        (stream.exchange, stream.is_over) = (None, true);
+        self.append_shared(env, key, None, &Bytes::new(), true)
+    }
+
     fn claim_stream(&mut self, env: &mut ServerEnv, key: StreamKey, over: Option<Epoch>) {
         let Some(session) = self.digest_of(key) else { return };
         let Some(node) = env.node.as_ref().map(|node| node.own()) else { return };

@@ -41,7 +41,9 @@ impl Server {
                 self.wire.http.claim_stream(&mut self.wire.env, key, Some(epoch));
             }
             Ok(StoreReply::Owned(epoch)) if is_own => {
-                if let Some(shared) = self.wire.http.shared_mut(key) {
+                if let Some(shared) =
+                    self.wire.http.shared_mut(key).filter(|shared| shared.taken_since(epoch).is_none())
+                {
                     shared.claim = StreamClaim::Elsewhere(epoch);
                 }
                 self.wire.http.store_waiting(&mut self.wire.env, key);
@@ -150,7 +152,12 @@ impl Server {
     /// Another server has the own stream of a session: it gets the messages, and sends them.
     pub(in crate::server) fn own_stream_is_taken(&mut self, key: StreamKey, epoch: Epoch) {
         let Some(shared) = self.wire.http.shared_mut(key) else { return };
-        if matches!(shared.claim, StreamClaim::Held(own) if own.number >= epoch.number) {
+        let known = match shared.claim {
+            StreamClaim::Held(known) | StreamClaim::Elsewhere(known) => known.number,
+            StreamClaim::None | StreamClaim::Asked => 0,
+        };
+        if known >= epoch.number {
+            // It arrives late, or once more.
             return self.wire.http.store_waiting(&mut self.wire.env, key);
         }
         shared.claim = StreamClaim::Elsewhere(epoch);
@@ -248,9 +255,12 @@ impl Server {
         if entry.shared.is_none() {
             return false;
         }
-        let (session, request) = (SessionDigest(entry.digest), request_digest(id));
+        let (session, request, client) = (SessionDigest(entry.digest), request_digest(id), entry.client.clone());
         let keep = self.shared.config.stream_after * 2;
-        self.wire.env.ask_store(StoreRequest::Cancel { session, request, keep }, Then::Cancel(session, request));
+        let cancel = StoreRequest::Cancel { session, request, keep };
+        if !self.wire.env.ask_store_for(&client, cancel, Then::Cancel(session, request)) {
+            self.wire.env.diagnose(DiagnosticKind::UnknownCancel, "the store does not take it");
+        }
         true
     }
 

@@ -1,0 +1,213 @@
+//! Sessions whose clients go from server to server, while replies and items are lost or late.
+
+use super::*;
+use crate::server::store::{Epoch, News, NodeItem};
+
+/// Returns whether an event says this.
+fn says(said: &[String], what: &str) -> bool {
+    said.iter().any(|line| line.contains(what))
+}
+
+#[test]
+fn own_stream_of_many_events_is_resumed_elsewhere() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let own = nodes.listen(0, &client);
+    for _ in 0..120 {
+        nodes.publish(0, Change::Tools);
+    }
+    let said = nodes.sites[0].said(own);
+    assert_eq!(events(&said).1.len(), 120);
+    let x = nodes.sites[1].begin("GET", client.after("s0-0").with("Accept", "text/event-stream"));
+    nodes.sites[1].bench.item(x, Inbound::End);
+    let count = nodes.settle_with(100, |_, _, _, _| Fate::Store);
+    let said = nodes.sites[1].said(x);
+    // All of them, and what may have changed since.
+    assert_eq!(events(&said).1.len(), 123, "after {count} requests");
+}
+
+#[test]
+fn change_between_two_listeners_is_told_to_the_second() {
+    for begins_later in [false, true] {
+        let mut nodes = Nodes::new(3);
+        let client = nodes.session(0, "{}");
+        nodes.post(0, client.headers(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let own = nodes.listen(0, &client);
+        nodes.sites[0].cut(own);
+        nodes.publish(2, Change::Tools);
+        if begins_later {
+            nodes.kill(1);
+            nodes.sites[1] = core::mem::replace(&mut nodes.sites[0], Site::with(|_| {}));
+            nodes.sites[1] = Nodes::new(1).sites.pop().expect("a server");
+            nodes.owns[1] = None;
+            nodes.sites[1].bench = Bench::seeded([9; 32], |config| {
+                announces(config);
+                config.state_keys = Some([1; 32].into());
+                config.store = Some(Memory::SERVES);
+            });
+            nodes.settle();
+        }
+        let there = nodes.listen(1, &client);
+        let said = nodes.sites[1].said(there);
+        assert!(says(&said, "tools/list_changed"), "{begins_later}: {said:?}");
+    }
+}
+
+#[test]
+fn first_listener_of_a_quiet_group_is_told_nothing() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let own = nodes.listen(1, &client);
+    let said = nodes.sites[1].said(own);
+    assert!(events(&said).1.is_empty(), "{said:?}");
+}
+
+#[test]
+fn session_that_a_listener_has_changed_elsewhere_is_loaded_until_it_is() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let own = nodes.listen(0, &client);
+    nodes.call(1, &client, 7);
+    nodes.begin_post(1, client.headers(), &subscribe(1, "a:1"));
+    let mut failures = 0;
+    nodes.settle_with(usize::MAX, |at, _, request, _| match request {
+        StoreRequest::Load { .. } if at == 0 && failures == 0 => {
+            failures += 1;
+            Fate::Result(Err(StoreError::Timeout))
+        }
+        _ => Fate::Store,
+    });
+    assert_eq!(failures, 1);
+    nodes.pass(SECOND);
+    nodes.pass(SECOND);
+    nodes.publish(1, Change::Resource("a:1".into()));
+    let said = nodes.sites[0].said(own);
+    assert!(says(&said, "resources/updated"), "{said:?}");
+}
+
+#[test]
+fn news_while_a_session_is_loaded_load_it_again() {
+    let mut nodes = Nodes::with(2, |config| config.admit = true);
+    nodes.principal = Some("ada");
+    let client = nodes.session(0, "{}");
+    let own = nodes.listen(0, &client);
+    nodes.post(0, client.headers(), &subscribe(1, "b:1"));
+    let session = nodes.asked().iter().find_map(|request| match request {
+        StoreRequest::Open { session, .. } => Some(*session),
+        _ => None,
+    });
+    let (session, from) = (session.expect("a session"), nodes.owns[1].expect("a node"));
+    // This server loads the session, and its client changes it before the last reply.
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.arrived(bench.now, NodeItem::News { from, news: News::Session(session) });
+    let mut late = None;
+    let now = nodes.now();
+    nodes.settle_with(usize::MAX, |_, token, request, store| match request {
+        StoreRequest::IsRevoked { .. } if late.is_none() => {
+            late = Some((token, store.apply(now, request.clone())));
+            Fate::Nothing
+        }
+        _ => Fate::Store,
+    });
+    nodes.post(0, client.headers(), &subscribe(2, "a:1"));
+    let (token, reply) = late.expect("it asks");
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.stored(bench.now, token, Ok(reply));
+    nodes.settle();
+    nodes.sites[0].said(own);
+    nodes.publish(0, Change::Resource("a:1".into()));
+    let said = nodes.sites[0].said(own);
+    assert!(says(&said, "resources/updated"), "{said:?}");
+}
+
+#[test]
+fn word_of_a_taken_stream_may_arrive_twice() {
+    let mut nodes = Nodes::new(3);
+    let client = nodes.session(0, r#"{"elicitation":{}}"#);
+    let mut taken = Vec::new();
+    for at in [0, 1, 0, 2] {
+        nodes.listen(at, &client);
+        taken.extend(nodes.asked().into_iter().filter_map(|request| match request {
+            StoreRequest::Send { item: item @ NodeItem::Taken { .. }, .. } => Some(item),
+            _ => None,
+        }));
+    }
+    let by_second = |item: &&NodeItem| matches!(item, NodeItem::Taken { epoch: Epoch { node, .. }, .. } if Some(*node) == nodes.owns[1]);
+    let again = taken.iter().find(by_second).expect("the second has taken it").clone();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.arrived(bench.now, again);
+    nodes.settle();
+    // A client that takes no events here is asked on its own stream.
+    nodes.post(0, client.headers().with("Accept", "application/json"), &call(5));
+    let (responder, _) = nodes.sites[0].handed();
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    let count = nodes.settle_with(100, |_, _, _, _| Fate::Store);
+    assert!(count < 20, "{count} requests");
+}
+
+#[test]
+fn session_whose_first_use_the_store_has_missed_is_kept() {
+    for fails in [false, true] {
+        let mut nodes = Nodes::new(2);
+        let client = nodes.session(0, "{}");
+        nodes.is_away = fails;
+        nodes.post(0, client.headers(), &call(1));
+        let (responder, _) = nodes.sites[0].handed();
+        nodes.sites[0].complete(responder, "{}");
+        nodes.pass(2 * SECOND);
+        nodes.is_away = false;
+        for _ in 0..40 {
+            nodes.pass(2 * SECOND);
+        }
+        assert_eq!(nodes.call(0, &client, 9), ok(9), "{fails}");
+    }
+}
+
+#[test]
+fn server_that_could_not_leave_keeps_its_tag() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, r#"{"elicitation":{}}"#);
+    let before = nodes.owns[0].expect("a node");
+    // The store has gone back in time, and its connection breaks.
+    let mut failures = 0;
+    for _ in 0..8 {
+        nodes.sites.iter_mut().for_each(|site| site.pass(SECOND));
+        nodes.settle_with(usize::MAX, |at, _, request, _| match request {
+            StoreRequest::Renew { node, .. } if *node == before => Fate::Result(Ok(StoreReply::Lapsed)),
+            StoreRequest::Leave { .. } | StoreRequest::Join { .. } if at == 0 && failures < 2 => {
+                failures += 1;
+                Fate::Result(Err(StoreError::Timeout))
+            }
+            _ => Fate::Store,
+        });
+    }
+    let now = nodes.owns[0].expect("a node");
+    assert!(failures == 2 && now != before && now.tag() == before.tag());
+    let x = nodes.post(0, streaming(&client), &call(1));
+    let (responder, _) = nodes.sites[0].handed();
+    nodes.sites[0].bench.answer(responder, ask("q"));
+    nodes.settle();
+    let said = nodes.sites[0].said(x);
+    let question = said.iter().find(|line| line.contains("elicitation/create")).expect("a question");
+    let crate::rpc::Message::Request(question) = message(event(question).1) else { panic!("{said:?}") };
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"action":"decline"}}}}"#, question.id);
+    nodes.post(1, client.headers(), &answer);
+    assert!(!nodes.sites[0].requests.is_empty(), "the answer reaches it");
+}
+
+#[test]
+fn session_of_a_store_that_has_lost_it_ends() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let (x, responder) = nodes.stream(0, &client, 1);
+    nodes.progress(0, &responder, 1.0);
+    let said = nodes.sites[0].said(x);
+    let cursor = events(&said).0[1].to_owned();
+    nodes.call(1, &client, 2);
+    nodes.sites[0].cut(x);
+    nodes.store = Memory::new();
+    let there = nodes.resume(1, &client, &cursor);
+    assert!(nodes.sites[1].said(there)[0].starts_with("400 "), "it does not know the event");
+    assert!(nodes.call(1, &client, 3)[0].starts_with("404 "), "nor the session then");
+    drop(responder);
+}
