@@ -36,12 +36,15 @@ impl WiredServer {
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.server;
         let actions = EventQueue::new(limits.max_queued_events, limits.max_queued_event_bytes);
-        Self {
-            shared: SharedServer::new(config, seed, now),
+        let mut server = Self {
+            shared: SharedServer::with_posted(config, seed, now),
             connections: Connections::new(),
             actions,
             observers: Observers::default(),
-        }
+        };
+        // It joins its store before anything happens.
+        server.run();
+        server
     }
 
     /// Applies one input. The other methods that change the server, except

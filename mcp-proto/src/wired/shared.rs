@@ -113,6 +113,14 @@ impl SharedServer {
     /// Returns a server without connections. `seed` is 32 bytes from the operating system's random
     /// source, never used for another engine.
     pub fn new(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
+        let mut server = Self::with_posted(config, seed, now);
+        // It joins its store before anything happens.
+        server.deliver();
+        server
+    }
+
+    /// The same, for one that takes its outputs by [`poll_posted`](Self::poll_posted).
+    pub(super) fn with_posted(config: Arc<ServerConfig>, seed: [u8; 32], now: Instant) -> Self {
         let limits = &config.limits.server;
         Self {
             server: Server::new(config.clone(), seed, now),

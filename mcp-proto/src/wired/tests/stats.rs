@@ -9,10 +9,11 @@ use crate::frame::Kind;
 use crate::input::*;
 use crate::model::lifecycle::Implementation;
 use crate::model::tools;
+use crate::server::store::{Memory, StoreRequest};
 use crate::server::{self, ServerCommands, ServerConfig};
 use crate::stats::{ClientStats, ServerStats, Traffic};
 use crate::time::Instant;
-use crate::wired::{Connection, ConnectionOutput, SharedServer, Turn, WiredClient};
+use crate::wired::{Connection, ConnectionOutput, SharedServer, Turn, WiredClient, WiredServer};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -118,6 +119,17 @@ fn shared_server_counts_sessions() {
     connection.handle_io(now, IoEvent::Read(Bytes::from(head + body)));
     assert!(!engine.exchange(now, connection.take_turn()).is_empty());
     assert_eq!((engine.stats().sessions, engine.stats().streams), (1, 0));
+}
+
+#[test]
+fn server_joins_its_store_before_any_input() {
+    let mut config = ServerConfig::new(Implementation::new("s", "1"));
+    (config.state_keys, config.store) = (Some([1; 32].into()), Some(Memory::SERVES));
+    let config = Arc::new(config);
+    let event = SharedServer::new(config.clone(), [1; 32], Instant::ZERO).poll_event();
+    assert!(matches!(event, Some(server::Event::Store(_, StoreRequest::Join { .. }))));
+    let action = WiredServer::new(config, [1; 32], Instant::ZERO).poll_output();
+    assert!(matches!(action, Some(Action::Event(server::Event::Store(_, StoreRequest::Join { .. })))));
 }
 
 fn line(text: &str) -> Bytes {
