@@ -65,7 +65,7 @@ pub(in crate::server) struct Node {
     former: Vec<Incarnation>,
     /// The size of what the requests without a reply carry, in bytes.
     carried: usize,
-    /// The sessions with a listener here of which the store has, perhaps, something newer.
+    /// The sessions with a listener here that may have changed at the store.
     outdated: BTreeSet<SessionDigest>,
     health: Health,
     requests: u64,
@@ -255,12 +255,12 @@ impl ServerEnv {
         self.ask_store(StoreRequest::Join { node: own, lease }, Then::Join);
     }
 
-    /// Takes a session of which the store has, perhaps, something newer.
+    /// Takes a session with a listener here that may have changed at the store.
     pub(in crate::server) fn take_outdated(&mut self) -> Option<SessionDigest> {
         self.node.as_mut().filter(|node| node.may_send())?.outdated.pop_first()
     }
 
-    /// The store has, perhaps, something newer of a session with a listener here.
+    /// A session with a listener here may have changed at the store.
     pub(in crate::server) fn is_outdated(&mut self, session: SessionDigest) {
         if let Some(node) = &mut self.node {
             node.outdated.insert(session);

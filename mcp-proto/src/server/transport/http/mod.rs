@@ -11,6 +11,7 @@ mod credentials;
 mod document;
 mod evict;
 mod exchange;
+mod forwarded;
 mod headers;
 mod history;
 mod hosts;

@@ -63,7 +63,7 @@ fn client_that_fills_its_share_of_the_store_leaves_the_rest() {
 }
 
 #[test]
-fn stream_of_another_server_waits_for_a_client_that_reads_nothing() {
+fn stream_from_elsewhere_waits_for_a_client_that_reads_nothing() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, "{}");
     let (x, responder) = nodes.stream(0, &client, 1);

@@ -27,7 +27,7 @@ fn own_stream_of_many_events_is_resumed_elsewhere() {
 }
 
 #[test]
-fn change_between_two_listeners_is_told_to_the_second() {
+fn change_between_two_listeners_reaches_the_second() {
     for begins_later in [false, true] {
         let mut nodes = Nodes::new(3);
         let client = nodes.session(0, "{}");
@@ -54,7 +54,7 @@ fn change_between_two_listeners_is_told_to_the_second() {
 }
 
 #[test]
-fn first_listener_of_a_quiet_group_is_told_nothing() {
+fn first_listener_of_a_quiet_group_gets_nothing() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, "{}");
     let own = nodes.listen(1, &client);
@@ -63,7 +63,7 @@ fn first_listener_of_a_quiet_group_is_told_nothing() {
 }
 
 #[test]
-fn session_that_a_listener_has_changed_elsewhere_is_loaded_until_it_is() {
+fn load_for_a_listener_is_repeated_until_it_is_done() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, "{}");
     let own = nodes.listen(0, &client);

@@ -553,7 +553,7 @@ fn older_client_waits_and_answers_at_any_server() {
 }
 
 #[test]
-fn task_that_waits_for_its_client_outlives_who_carried_its_questions() {
+fn waiting_task_outlives_who_carried_its_questions() {
     let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
     nodes.principal = Some("ada");
     let client = nodes.session(0, DECLARED);

@@ -264,7 +264,7 @@ impl HttpState {
         !can_stream || !is_primed
     }
 
-    /// A stream was answered as a whole. Ends it in the store too, if it was claimed there; it stays
+    /// A stream was answered as a whole. If it was claimed, it ends in the store too, and stays
     /// until that is done. Returns false otherwise.
     pub(super) fn end_claim(&mut self, env: &mut ServerEnv, key: StreamKey) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else { return false };
