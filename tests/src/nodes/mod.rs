@@ -62,9 +62,11 @@ pub fn check_store(shape: Shape) -> Result<usize, String> {
     let words = servers.words();
     let driver = shape.store(&words[1..]).ok_or("no URL")?;
     let mut compared = store::check(&driver)?;
+    servers.check_left()?;
     if shape == Shape::Sentinel {
         servers.fail_over()?;
         compared += store::check(&driver)?;
+        servers.check_left()?;
     }
     Ok(compared)
 }

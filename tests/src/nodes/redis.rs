@@ -117,6 +117,25 @@ impl Servers {
         self.servers[0].port()
     }
 
+    /// Checks what the suite of stores has left: keys that end by themselves, the news and the
+    /// members. Nothing of a session or of what a node owns, since all have ended.
+    pub(super) fn check_left(&self) -> Result<(), String> {
+        let count = if self.shape == Shape::Cluster { self.servers.len() } else { 1 };
+        for server in &self.servers[..count] {
+            let port = server.port().to_string();
+            for key in cli(["-p", &port, "KEYS", "*"])?.lines().filter(|key| !key.is_empty()) {
+                let ttl = cli(["-p", &port, "PTTL", key])?;
+                let ends = !ttl.trim().starts_with('-');
+                let is_kept = ["mcp:c", "mcp:{m}:nodes"].contains(&key) || ttl.trim() == "-2";
+                let has_ended = ["mcp:s:", "mcp:e:", "mcp:l:", "mcp:o:"].iter().any(|of| key.starts_with(of));
+                if has_ended || !ends && !is_kept {
+                    return Err(format!("{key} is left for {} ms", ttl.trim()));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The first server starts again from what it had written two seconds before.
     pub(super) fn roll_back(&mut self) -> Result<(), String> {
         let (written, copy) = (self.folder.join("0/appendonlydir"), self.folder.join("copy"));

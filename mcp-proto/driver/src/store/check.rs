@@ -1,5 +1,7 @@
 //! What a driver of a store must keep, as a suite that it is run against.
 
+mod tasks;
+
 use super::{StoreDriver, StorePort, StoreQueue};
 use crate::os::Clock;
 use alloc::format;
@@ -12,7 +14,7 @@ use core::time::Duration;
 use mcp_proto::input::ServerCommand;
 use mcp_proto::server::store::{
     Epoch, Incarnation, Memory, News, NodeItem, PrincipalDigest, RequestDigest, SessionDigest, StoreReply,
-    StoreRequest, StoreToken, StoredEvent, TaskDigest,
+    StoreRequest, StoreToken, StoredEvent,
 };
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -364,88 +366,6 @@ impl Suite {
             }
         }
         self.same(second, StoreRequest::Leave { node: b }).map(drop)
-    }
-
-    fn put(&self, of: u8, version: u64, record: &'static str, owner: Option<u8>) -> StoreRequest {
-        StoreRequest::PutTask {
-            task: TaskDigest(self.name(of)),
-            version,
-            record: record.into(),
-            owner: owner.map(|owner| self.node(owner)),
-            principal: Some(PrincipalDigest(self.name(70))),
-            created: 1_700_000_000_000 + u64::from(of / 2),
-            ttl: LONG,
-        }
-    }
-
-    fn tasks(&mut self, first: &Peer, second: &Peer) -> Result<(), String> {
-        let get = |suite: &Self, of| StoreRequest::GetTask { task: TaskDigest(suite.name(of)) };
-        let rows = [
-            get(self, 80),
-            self.put(80, 2, "a", None),
-            self.put(80, 1, "a", Some(1)),
-            self.put(80, 1, "a", Some(1)),
-            self.put(80, 1, "b", Some(1)),
-            get(self, 80),
-            self.put(80, 3, "c", None),
-            self.put(80, 2, "c", None),
-            self.put(80, 2, "c", None),
-            self.put(80, 2, "c", Some(2)),
-            get(self, 80),
-        ];
-        for (request, nth) in rows.into_iter().zip(0..) {
-            self.same(if nth % 2 == 0 { first } else { second }, request)?;
-        }
-        // Two of them have the same time: 82 and 83.
-        for of in 81..90 {
-            let put = self.put(of, 1, "listed", None);
-            self.same(first, put)?;
-        }
-        let principal = PrincipalDigest(self.name(70));
-        let after = |suite: &Self, of: u8| Some((1_700_000_000_000 + u64::from(of / 2), TaskDigest(suite.name(of))));
-        let places = [None, after(self, 80), after(self, 82), after(self, 83), after(self, 89)];
-        for after in places {
-            for count in [1, 3, 100] {
-                self.same(second, StoreRequest::ListTasks { principal, after, count })?;
-            }
-        }
-        let nobody = PrincipalDigest(self.name(71));
-        self.same(first, StoreRequest::ListTasks { principal: nobody, after: None, count: 10 }).map(drop)
-    }
-
-    fn orphans(&mut self, first: &Peer, second: &Peer) -> Result<(), String> {
-        let (lost, lives) = (self.node(7), self.node(8));
-        let ask = |node| StoreRequest::Orphans { node, lease: SHORT };
-        self.same(first, self.join(7))?;
-        self.same(second, self.join(8))?;
-        for of in 100..103 {
-            let put = self.put(of, 1, "owned", Some(7));
-            self.same(first, put)?;
-        }
-        let moved = self.put(102, 2, "moved", Some(8));
-        self.same(second, moved)?;
-        self.same(first, StoreRequest::Leave { node: lost })?;
-        let end = self.clock.now() + BOUND;
-        let expected = [100, 101].map(|of| TaskDigest(self.name(of)));
-        loop {
-            match second.ask(ask(lives))? {
-                StoreReply::Orphans(found) if expected.iter().all(|task| found.contains(task)) => break,
-                other if self.clock.now() > end => return Err(format!("{other:?} are no orphans")),
-                _ => thread::park_timeout(Duration::from_millis(10)),
-            }
-        }
-        if first.ask(ask(self.node(9)))? != StoreReply::Orphans(Vec::new()) {
-            return Err("two nodes look for orphans at once".into());
-        }
-        for of in [100, 101] {
-            let settled = self.put(of, 2, "settled", None);
-            self.same(second, settled)?;
-        }
-        match second.ask(ask(lives))? {
-            StoreReply::Orphans(found) if !found.iter().any(|task| expected.contains(task)) => {}
-            other => return Err(format!("{other:?} are settled")),
-        }
-        self.same(second, StoreRequest::Leave { node: lives }).map(drop)
     }
 
     fn revocations(&mut self, first: &Peer, second: &Peer) -> Result<(), String> {

@@ -11,7 +11,7 @@
 //! | `x:{session}:request` | string | a request that was cancelled before it was claimed | a second |
 //! | `t:{task}` | hash | the record of a task, its version and its owner | its time |
 //! | `p:{principal}` | sorted set | the tasks of a principal, by their creation | that of its tasks |
-//! | `o:{incarnation}` | set | the tasks that a node works on | until it has none |
+//! | `o:{incarnation}` | set | the tasks that a node works on | that of its tasks, or until it has none |
 //! | `r:{principal}` | string | when the access of a principal has ended | twice that of a session |
 //! | `{m}:nodes` `{m}:sweeper` | sorted set, string | the ends of leases; who looks for lost nodes | until a node has no task; a lease |
 //!
@@ -38,12 +38,19 @@ pub(super) struct ScriptCall {
     pub(super) args: Vec<Vec<u8>>,
 }
 
-/// A command beside the script of a request.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum Plain {
-    Script(ScriptCall),
-    AddToSet { key: String, member: String },
-    AddToList { key: String, score: u64, member: String, ttl: Duration },
+/// What comes before and after the script of a request. What it returns does not matter.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Around {
+    /// Without it, the request fails.
+    pub(super) before: Option<ScriptCall>,
+    pub(super) after: Option<ScriptCall>,
+}
+
+/// A task in the set of what a node works on.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Member {
+    pub(super) key: String,
+    pub(super) task: String,
 }
 
 /// What a script returns.
@@ -135,29 +142,61 @@ impl Keys {
         ScriptCall { script: Script::Times, keys: self.members().into(), args }
     }
 
-    /// Returns what comes before and after the script of a request. What they return does not
-    /// matter.
-    pub(super) fn around(&self, request: &StoreRequest) -> (Vec<Plain>, Vec<Plain>) {
-        let script = |call| vec![Plain::Script(call)];
+    /// Returns what comes before and after the script of a request.
+    pub(super) fn around(&self, request: &StoreRequest) -> Around {
+        let after = |call| Around { before: None, after: Some(call) };
         match request {
             StoreRequest::Join { node, lease } | StoreRequest::Renew { node, lease, .. } => {
-                (Vec::new(), script(self.until(*node, *lease)))
+                after(self.until(*node, *lease))
             }
             // The tasks that it has left are those of a lost node.
-            StoreRequest::Leave { node } => (Vec::new(), script(self.until(*node, Duration::ZERO))),
+            StoreRequest::Leave { node } => after(self.until(*node, Duration::ZERO)),
             StoreRequest::PutTask { task, version, owner, principal, created, ttl, .. } => {
-                let task = task.to_string();
-                let before = owner.map(|owner| Plain::AddToSet { key: self.owned(owner), member: task.clone() });
-                let listed = principal.filter(|_| *version == 1).map(|principal| Plain::AddToList {
-                    key: self.principal(principal),
-                    score: *created,
-                    member: task,
-                    ttl: *ttl,
+                let owned = owner.map(|owner| self.member(owner, task));
+                let before = owned.map(|owned| ScriptCall {
+                    script: Script::Task,
+                    keys: vec![owned.key],
+                    args: vec![text("own"), text(owned.task), millis(*ttl)],
                 });
-                (before.into_iter().collect(), listed.into_iter().collect())
+                let listed = principal.filter(|_| *version == 1).map(|principal| ScriptCall {
+                    script: Script::Times,
+                    keys: vec![self.principal(principal)],
+                    args: vec![text("list"), text(created), text(task), millis(*ttl)],
+                });
+                Around { before, after: listed }
             }
-            _ => (Vec::new(), Vec::new()),
+            _ => Around::default(),
         }
+    }
+
+    fn member(&self, node: impl ToString, task: impl ToString) -> Member {
+        Member { key: self.owned(node), task: task.to_string() }
+    }
+
+    /// Returns what a request adds to what a node owns.
+    pub(super) fn taken(&self, request: &StoreRequest) -> Option<Member> {
+        match request {
+            StoreRequest::PutTask { task, owner: Some(owner), .. } => Some(self.member(owner, task)),
+            _ => None,
+        }
+    }
+
+    /// Returns what a node does not own, from what the script of a request has returned: it did
+    /// before, or it was added for a request that was not carried out.
+    pub(super) fn freed(&self, request: &StoreRequest, returned: &Returned) -> Option<Member> {
+        let StoreRequest::PutTask { task, owner, .. } = request else { return None };
+        let node = match returned {
+            Returned::List(list) => match &list[..] {
+                [Returned::Text(before)] if !before.is_empty() => String::from_utf8_lossy(before).into_owned(),
+                [_, _, Returned::Text(other)] => {
+                    owner.map(|node| node.to_string()).filter(|node| node.as_bytes() != other)?
+                }
+                _ => return None,
+            },
+            Returned::Number(0) => owner.map(|node| node.to_string())?,
+            Returned::Number(_) | Returned::Text(_) => return None,
+        };
+        Some(self.member(node, task))
     }
 
     /// Returns what carries out a request. `None`: this version has nothing for it.
@@ -267,6 +306,7 @@ pub(super) fn reply(
         (StoreRequest::IsMember { .. } | StoreRequest::Send { .. }, Number(0)) => StoreReply::NoNode,
         (StoreRequest::Send { .. }, Number(2)) => StoreReply::Full,
         (StoreRequest::Claim { .. }, Number(1)) | (StoreRequest::Append { .. }, Number(2)) => StoreReply::Over,
+        (StoreRequest::PutTask { .. }, List(found)) if found.len() == 1 => StoreReply::Done,
         (_, Number(0)) => StoreReply::Missing,
         (_, Number(1)) => StoreReply::Done,
         (StoreRequest::Load { .. } | StoreRequest::Change { .. }, List(kept)) => {

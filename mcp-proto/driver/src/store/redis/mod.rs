@@ -5,6 +5,8 @@
 mod commands;
 mod link;
 mod scripts;
+#[cfg(all(test, unix, not(shuttle)))]
+mod tests;
 mod worker;
 
 use super::{StoreDriver, StorePort};

@@ -228,28 +228,35 @@ return 1
 ";
 
 /// KEYS: task. ARGV: `get`, or `put`, version, record, owner or an empty text, time. Returns 0
-/// without the task, 1, or {version, record, owner}.
+/// without the task, {version, record, owner}, or {the owner before this put, or an empty text}.
+/// Or KEYS: what a node owns. ARGV: `own`, task, time.
 const TASK: &str = "
-local kept = redis.call('HMGET', KEYS[1], 'v', 'r', 'o')
-if ARGV[1] == 'get' then return kept[1] and kept or 0 end
-local version = tonumber(ARGV[2])
-if not kept[1] then
-    if version > 1 then return 0 end
-elseif tonumber(kept[1]) == version and kept[2] == ARGV[3] and kept[3] == ARGV[4] then
+if ARGV[1] == 'own' then
+    redis.call('SADD', KEYS[1], ARGV[2])
+    if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
     return 1
-elseif tonumber(kept[1]) + 1 ~= version then
-    return kept
 end
-redis.call('HSET', KEYS[1], 'v', ARGV[2], 'r', ARGV[3], 'o', ARGV[4])
+local version, record, owner, before = unpack(redis.call('HMGET', KEYS[1], 'v', 'r', 'o', 'b'))
+if ARGV[1] == 'get' then return version and {version, record, owner} or 0 end
+if not version then
+    if tonumber(ARGV[2]) > 1 then return 0 end
+elseif version == ARGV[2] and record == ARGV[3] and owner == ARGV[4] then
+    return {before}
+elseif tonumber(version) + 1 ~= tonumber(ARGV[2]) then
+    return {version, record, owner}
+end
+before = owner ~= ARGV[4] and owner or ''
+redis.call('HSET', KEYS[1], 'v', ARGV[2], 'r', ARGV[3], 'o', ARGV[4], 'b', before)
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
-return 1
+return {before}
 ";
 
 /// KEYS: nodes, sweeper. ARGV: `until`, incarnation and the rest of its lease; or `sweep`,
 /// incarnation and time. The second returns nodes whose leases have ended, unless another node has
 /// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or
 /// `revoked` and when a session was opened. The second returns 1, or 0 if the session was opened
-/// since. The clocks of a cluster may be two seconds apart.
+/// since. The clocks of a cluster may be two seconds apart. Or KEYS: the tasks of a principal. ARGV:
+/// `list`, when a task was created, the task and its time.
 const TIMES: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -259,6 +266,11 @@ if ARGV[1] == 'revoke' then
 end
 if ARGV[1] == 'revoked' then
     return (tonumber(redis.call('GET', KEYS[1])) or -2000) + 2000 >= tonumber(ARGV[2]) and 1 or 0
+end
+if ARGV[1] == 'list' then
+    redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
+    if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+    return 1
 end
 if ARGV[1] == 'until' then
     redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])

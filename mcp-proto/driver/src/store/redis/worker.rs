@@ -3,13 +3,14 @@
 //! different servers.
 
 use super::commands::{
-    Keys, Plain, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
+    Keys, Member, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
     texts,
 };
 use super::link::{Command, Link, Role, Scripts, Servers, Step, is_demoted};
 use crate::store::StorePort;
 use crate::sync::{Mutex, lock};
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -32,6 +33,8 @@ const BLOCK: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(1);
 /// The number of news that one read takes.
 const COUNT: usize = 100;
+/// The number of tasks that one request for orphans looks at.
+const LOOKED_AT: usize = 1000;
 
 /// What the threads of a server use.
 pub(super) struct Worker {
@@ -43,6 +46,9 @@ pub(super) struct Worker {
     place: Mutex<Option<Place>>,
     /// Counts the connections that requests have lost: the store may be another server now.
     lost: AtomicU64,
+    /// What nodes do not own any more. The next batch removes it. A task that is removed late costs
+    /// only its place.
+    freed: Mutex<BTreeSet<Member>>,
 }
 
 /// What a thread reads.
@@ -66,8 +72,9 @@ struct Place {
 impl Worker {
     pub(super) fn start(servers: Servers, prefix: String, port: StorePort) -> io::Result<()> {
         let reads: &[Reads] = if servers.is_cluster() { &[Reads::News, Reads::Items] } else { &[Reads::All] };
-        let (place, lost) = (Mutex::new(None), AtomicU64::new(0));
-        let worker = Arc::new(Self { servers, keys: Keys { prefix }, scripts: Scripts::new(), port, place, lost });
+        let (keys, scripts) = (Keys { prefix }, Scripts::new());
+        let (place, lost, freed) = (Mutex::new(None), AtomicU64::new(0), Mutex::new(BTreeSet::new()));
+        let worker = Arc::new(Self { servers, keys, scripts, port, place, lost, freed });
         for reads in reads {
             let reading = Arc::clone(&worker);
             thread::Builder::new().name("mcp-store-read".into()).spawn(move || reading.read(*reads))?;
@@ -123,13 +130,16 @@ impl Worker {
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
         let around: Vec<_> = requests.iter().map(|(_, request)| self.keys.around(request)).collect();
-        let mut steps = Vec::new();
-        for ((before, after), call) in around.iter().zip(&calls) {
-            before.iter().for_each(|plain| add_plain(&mut steps, plain, Role::Before));
-            steps.extend(call.as_ref().map(|call| Step { command: Command::Script(call), role: Role::Result }));
-            after.iter().for_each(|plain| add_plain(&mut steps, plain, Role::After));
+        let freed = lock(&self.freed).clone();
+        let mut steps = removals(&freed);
+        for (around, call) in around.iter().zip(&calls) {
+            let step = |call, role| Step { command: Command::Script(call), role };
+            steps.extend(around.before.as_ref().map(|call| step(call, Role::Before)));
+            steps.extend(call.as_ref().map(|call| step(call, Role::Result)));
+            steps.extend(around.after.as_ref().map(|call| step(call, Role::After)));
         }
         let mut returned = link.run(&steps, &self.scripts)?.into_iter();
+        lock(&self.freed).clear();
         let mut results = Vec::with_capacity(requests.len());
         for ((_, request), call) in requests.iter().zip(&calls) {
             let value = call.as_ref().and_then(|_| returned.next());
@@ -143,10 +153,22 @@ impl Worker {
                     let lost = parts(lost).and_then(texts);
                     lost.and_then(|lost| self.orphans(link, lost).map_err(|why| store_error(&why)))
                 }
-                (_, Some(Ok(value))) => parts(value).and_then(|value| reply(request, value, warning.take())),
+                (_, Some(Ok(value))) => parts(value).and_then(|value| {
+                    self.note_owners(request, &value);
+                    reply(request, value, warning.take())
+                }),
             });
         }
         Ok(results)
+    }
+
+    /// Notes what a request has removed from what nodes own, and added to it.
+    fn note_owners(&self, request: &StoreRequest, returned: &Returned) {
+        let mut freed = lock(&self.freed);
+        if let Some(taken) = self.keys.taken(request) {
+            freed.remove(&taken);
+        }
+        freed.extend(self.keys.freed(request, returned));
     }
 
     /// Reads tasks. What is none any more is `None`. What cannot be read is an error of its own.
@@ -203,33 +225,44 @@ impl Worker {
         Ok(StoreReply::Tasks(records))
     }
 
-    /// Returns tasks of lost nodes. Drops the nodes that have none.
+    /// Returns tasks of lost nodes, of those that it looks at. Drops the nodes that have none, and
+    /// what they do not own any more, so that a later request looks at others.
     fn orphans(&self, link: &mut Link, lost: Vec<String>) -> RedisResult<StoreReply> {
-        let mut orphans = Vec::new();
-        for node in lost {
+        let (mut orphans, mut looked_at) = (BTreeSet::new(), 0);
+        'nodes: for node in lost {
             let key = self.keys.owned(&node);
-            let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(link.open())?;
-            if owned.is_empty() {
-                let [nodes, _] = self.keys.members();
-                cmd("ZREM").arg(nodes).arg(&node).exec(link.open())?;
-            }
-            for (task, reply) in owned.iter().zip(self.read_tasks(link, &owned)?) {
-                match reply {
-                    Ok(Some(StoreReply::Task { owner: Some(owner), .. })) if owner.to_string() == node => {
-                        orphans.extend(TaskDigest::parse(task));
+            loop {
+                let owned: Vec<String> = cmd("SRANDMEMBER").arg(&key).arg(COUNT).query(link.open())?;
+                if owned.is_empty() {
+                    let [nodes, _] = self.keys.members();
+                    cmd("ZREM").arg(nodes).arg(&node).exec(link.open())?;
+                    break;
+                }
+                let (mut ended, is_all) = (Vec::new(), owned.len() < COUNT);
+                for (task, reply) in owned.iter().zip(self.read_tasks(link, &owned)?) {
+                    match reply {
+                        Ok(Some(StoreReply::Task { owner: Some(owner), .. })) if owner.to_string() == node => {
+                            orphans.extend(TaskDigest::parse(task));
+                        }
+                        // Another node has it, or none.
+                        Ok(_) => ended.push(task),
+                        // A later sweep finds it.
+                        Err(_) => {}
                     }
-                    // Another node has it, or none.
-                    Ok(_) => cmd("SREM").arg(&key).arg(task).exec(link.open())?,
-                    // A later sweep finds it.
-                    Err(_) => {}
+                }
+                if !ended.is_empty() {
+                    cmd("SREM").arg(&key).arg(ended).exec(link.open())?;
+                }
+                looked_at += owned.len();
+                if orphans.len() >= COUNT || looked_at >= LOOKED_AT {
+                    break 'nodes;
+                }
+                if is_all {
+                    break;
                 }
             }
-            if orphans.len() >= COUNT {
-                break;
-            }
         }
-        orphans.truncate(COUNT);
-        Ok(StoreReply::Orphans(orphans))
+        Ok(StoreReply::Orphans(orphans.into_iter().take(COUNT).collect()))
     }
 
     /// Returns the number of the newest news.
@@ -336,20 +369,22 @@ impl Worker {
     }
 }
 
-/// Adds the commands beside the script of a request.
-fn add_plain<'a>(steps: &mut Vec<Step<'a>>, plain: &'a Plain, role: Role) {
-    let mut add = |command: &mut Cmd| steps.push(Step { command: Command::Plain(command.clone()), role });
-    match plain {
-        Plain::Script(call) => steps.push(Step { command: Command::Script(call), role }),
-        Plain::AddToSet { key, member } => add(cmd("SADD").arg(key).arg(member)),
-        Plain::AddToList { key, score, member, ttl } => {
-            let ttl = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-            add(cmd("ZADD").arg(key).arg(*score).arg(member));
-            // The first sets a time where there is none, the second extends it.
-            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("NX"));
-            add(cmd("PEXPIRE").arg(key).arg(ttl).arg("GT"));
+/// Returns the commands that remove tasks from what nodes own.
+fn removals(freed: &BTreeSet<Member>) -> Vec<Step<'static>> {
+    let mut removals: Vec<(&str, Cmd)> = Vec::new();
+    for Member { key, task } in freed {
+        match removals.last_mut() {
+            Some((last, command)) if *last == key => {
+                command.arg(task);
+            }
+            _ => {
+                let mut command = cmd("SREM");
+                command.arg(key).arg(task);
+                removals.push((key, command));
+            }
         }
     }
+    removals.into_iter().map(|(_, command)| Step { command: Command::Plain(command), role: Role::After }).collect()
 }
 
 /// Returns what a script has returned.

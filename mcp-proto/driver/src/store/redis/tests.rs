@@ -1,0 +1,206 @@
+//! What requests do to the keys of a real server. Without the program `redis-server` these tests
+//! check nothing: `nodes stores` of `mcp-tests` needs it, and looks for keys that are left.
+
+use super::Redis;
+use crate::store::{StoreDriver, StorePort, StoreQueue};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::time::Duration;
+use mcp_proto::input::ServerCommand;
+use mcp_proto::server::store::{Incarnation, NodeItem, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest};
+use redis::{Client, Connection, FromRedisValue, cmd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::{env, fs, process, thread};
+
+/// The longest time for a reply, and until something arrives.
+const BOUND: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
+const A: Incarnation = Incarnation([0xa1; 16]);
+const B: Incarnation = Incarnation([0xb2; 16]);
+
+/// A server of a test.
+struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// `None` without the program.
+    fn start(name: &str) -> Option<Self> {
+        let folder = env::temp_dir().join(format!("mcp-redis-{}-{name}", process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", "0", "--save", "", "--dir"]).arg(&folder).arg("--unixsocket").arg(folder.join("s"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().ok()?;
+        let server = Self { child, folder };
+        for _ in 0..1000 {
+            if Client::open(server.url()).unwrap().get_connection().is_ok() {
+                return Some(server);
+            }
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        panic!("redis-server does not start");
+    }
+
+    fn url(&self) -> String {
+        format!("unix://{}", self.folder.join("s").display())
+    }
+
+    fn open(&self) -> Connection {
+        Client::open(self.url()).unwrap().get_connection().unwrap()
+    }
+
+    /// Carries out a command.
+    fn run<T: FromRedisValue>(&self, words: &str) -> T {
+        let mut words = words.split(' ');
+        let mut command = cmd(words.next().unwrap());
+        words.for_each(|word| {
+            command.arg(word);
+        });
+        command.query(&mut self.open()).unwrap()
+    }
+
+    /// Returns the keys with this beginning.
+    fn keys(&self, of: &str) -> Vec<String> {
+        self.run(&format!("KEYS mcp:{of}*"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A server of ours, as far as its store knows.
+struct Peer {
+    queue: StoreQueue,
+    last: Cell<u64>,
+    replies: Receiver<(StoreToken, Result<StoreReply, StoreError>)>,
+    items: Receiver<NodeItem>,
+}
+
+impl Peer {
+    fn start(server: &Server) -> Self {
+        let ((reply, replies), (deliver, items)) = (channel(), channel());
+        let link = move |command| match command {
+            ServerCommand::Stored(token, result) => drop(reply.send((token, result))),
+            ServerCommand::Arrived(item) => drop(deliver.send(item)),
+            _ => {}
+        };
+        let queue = StoreQueue::new();
+        Redis::new(server.url()).start(StorePort::new(queue.clone(), link)).unwrap();
+        Self { queue, last: Cell::new(0), replies, items }
+    }
+
+    fn ask(&self, request: StoreRequest) -> StoreReply {
+        self.last.set(self.last.get() + 1);
+        self.queue.push(StoreToken(self.last.get()), request);
+        let (token, result) = self.replies.recv_timeout(BOUND).unwrap();
+        assert_eq!(token, StoreToken(self.last.get()));
+        result.unwrap()
+    }
+
+    fn join(&self, node: Incarnation) -> StoreReply {
+        self.ask(StoreRequest::Join { node, lease: LONG })
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}
+
+fn digest(nth: u16) -> TaskDigest {
+    let mut name = [7; 32];
+    name[..2].copy_from_slice(&nth.to_be_bytes());
+    TaskDigest(name)
+}
+
+fn put(nth: u16, version: u64, owner: Option<Incarnation>, ttl: Duration) -> StoreRequest {
+    let (record, created) = ("r".into(), 1_700_000_000_000);
+    StoreRequest::PutTask { task: digest(nth), version, record, owner, principal: None, created, ttl }
+}
+
+fn sweep(peer: &Peer) -> Vec<TaskDigest> {
+    match peer.ask(StoreRequest::Orphans { node: B, lease: LONG }) {
+        StoreReply::Orphans(found) => found,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn node_owns_what_it_works_on_and_not_what_has_ended() {
+    let Some(server) = Server::start("owns") else { return };
+    let (first, second) = (Peer::start(&server), Peer::start(&server));
+    first.join(A);
+    let next = |peer: &Peer| peer.ask(StoreRequest::IsMember { node: A });
+    let owned = || server.run::<Vec<String>>(&format!("SMEMBERS mcp:o:{{{A}}}")).len();
+    (0..10).for_each(|nth| assert_eq!(first.ask(put(nth, 1, Some(A), LONG)), StoreReply::Done));
+    let ttl = server.run::<u64>(&format!("PTTL mcp:o:{{{A}}}"));
+    assert!(owned() == 10 && (50_000..=60_000).contains(&ttl), "{ttl}");
+    first.ask(put(10, 1, Some(A), LONG * 3));
+    first.ask(put(11, 1, Some(A), LONG));
+    assert!(server.run::<u64>(&format!("PTTL mcp:o:{{{A}}}")) > 150_000);
+    (0..5).for_each(|nth| assert_eq!(first.ask(put(nth, 2, None, LONG)), StoreReply::Done));
+    // Another one ends it, and takes one.
+    assert_eq!(second.ask(put(5, 2, None, LONG)), StoreReply::Done);
+    assert_eq!(second.ask(put(6, 2, Some(B), LONG)), StoreReply::Done);
+    assert_eq!(second.ask(put(6, 2, Some(B), LONG)), StoreReply::Done, "its reply was lost");
+    // What was not carried out owns nothing.
+    assert!(matches!(second.ask(put(7, 1, Some(B), LONG)), StoreReply::Task { owner: Some(A), .. }));
+    assert_eq!(second.ask(put(50, 2, Some(B), LONG)), StoreReply::Missing);
+    (next(&first), next(&second));
+    assert_eq!((owned(), server.run::<u64>(&format!("SCARD mcp:o:{{{B}}}"))), (5, 1));
+    // One that it takes again at once stays.
+    first.ask(put(8, 2, None, LONG));
+    first.ask(put(8, 3, Some(A), LONG));
+    next(&first);
+    assert_eq!(owned(), 5);
+}
+
+#[test]
+fn orphans_are_found_among_what_has_ended() {
+    let Some(server) = Server::start("orphans") else { return };
+    let (first, second) = (Peer::start(&server), Peer::start(&server));
+    first.join(A);
+    second.join(B);
+    (0..3).for_each(|nth| drop(first.ask(put(nth, 1, Some(A), LONG))));
+    let ended: Vec<String> = (1000..2500).map(|nth| digest(nth).to_string()).collect();
+    let mut add = cmd("SADD");
+    add.arg(format!("mcp:o:{{{A}}}")).arg(&ended).exec(&mut server.open()).unwrap();
+    first.ask(StoreRequest::Leave { node: A });
+    let mut found: Vec<TaskDigest> = (0..2).flat_map(|_| sweep(&second)).collect();
+    found.sort();
+    found.dedup();
+    assert_eq!(found, [0, 1, 2].map(digest));
+    assert_eq!(server.run::<u64>(&format!("SCARD mcp:o:{{{A}}}")), 3);
+}
+
+#[test]
+fn hundred_orphans_are_found_at_once() {
+    let Some(server) = Server::start("hundred") else { return };
+    let (first, second) = (Peer::start(&server), Peer::start(&server));
+    first.join(A);
+    second.join(B);
+    (0..250).for_each(|nth| drop(first.ask(put(nth, 1, Some(A), LONG))));
+    first.ask(StoreRequest::Leave { node: A });
+    for left in [250, 150, 50, 0] {
+        let found = sweep(&second);
+        assert_eq!(found.len(), left.min(100), "{left} are left");
+        for task in found {
+            let nth = u16::from_be_bytes([task.0[0], task.0[1]]);
+            second.ask(put(nth, 2, None, LONG));
+        }
+    }
+    sweep(&second);
+    assert_eq!((server.keys("o:"), server.run::<u64>("ZCARD mcp:{m}:nodes")), (vec![], 1));
+}
