@@ -114,13 +114,14 @@ pub enum StoreRequest {
     /// Take the right to write a stream of a session. The reply is
     /// [`Claimed`](StoreReply::Claimed), also if this node has the right already;
     /// [`Owned`](StoreReply::Owned) if another one has it, unless that is `over`;
-    /// [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing).
+    /// [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing). What
+    /// the first claim says of its requests, a later one says again, of those without an answer.
     Claim {
         /// The session.
         session: SessionDigest,
         /// The stream: 0 is the session's own, which answers no request.
         stream: u64,
-        /// The ids of the requests that it answers, as JSON.
+        /// The ids of the requests that it answers, as JSON. Only the first claim adds them.
         requests: Vec<Bytes>,
         /// The node.
         node: Incarnation,
@@ -144,7 +145,8 @@ pub enum StoreRequest {
         is_sent: bool,
         /// The request that it answers.
         answers: Option<RequestDigest>,
-        /// Nothing follows. The events are kept for this time.
+        /// Nothing follows. The events are kept for this time, also if the session is kept for
+        /// longer. The requests that have no answer get none.
         last: Option<Duration>,
     },
     /// Return the events of a stream after one, at most 100: [`Stream`](StoreReply::Stream),

@@ -324,7 +324,31 @@ impl Suite {
         };
         self.same(peer, StoreRequest::Open { session, record: "r".into(), ttl: LONG })?;
         self.all(peer, [cancel.clone(), cancel.clone(), claim(1), claim(1), cancel.clone(), answer, cancel, claim(2)])?;
+        self.repeated_claims(peer, session)?;
         self.same(peer, StoreRequest::Close { session }).map(drop)
+    }
+
+    /// A claim whose reply was lost says once more what was cancelled. A stream that is over has no
+    /// requests.
+    fn repeated_claims(&mut self, peer: &Peer, session: SessionDigest) -> Result<(), String> {
+        let (a, b) = (self.node(1), self.node(2));
+        let ids = [br#""b 1 c""#.as_slice(), b"8", b"9"].map(Bytes::from_static);
+        let cancel = |id| StoreRequest::Cancel { session, request: RequestDigest::of(id), keep: LONG };
+        let claim = |node, over| StoreRequest::Claim { session, stream: 3, requests: ids.clone().into(), node, over };
+        let (one, two) = (Epoch { node: a, number: 1 }, Epoch { node: b, number: 2 });
+        let append = |epoch, number, answers: Option<&Bytes>, last| StoreRequest::Append {
+            session,
+            stream: 3,
+            epoch,
+            event: StoredEvent { number, data: "event".into() },
+            is_sent: true,
+            answers: answers.map(|id| RequestDigest::of(id)),
+            last,
+        };
+        self.all(peer, [cancel(&ids[1]), cancel(&ids[0]), claim(a, None), claim(a, None)])?;
+        self.all(peer, [append(one, 1, None, None), claim(a, None), claim(b, Some(one)), claim(b, Some(one))])?;
+        self.all(peer, [append(two, 2, Some(&ids[0]), None), claim(b, None), cancel(&ids[0]), cancel(&ids[2])])?;
+        self.all(peer, [append(two, 3, None, Some(LONG)), claim(b, None), cancel(&ids[1]), cancel(&ids[2])])
     }
 
     fn items(&mut self, first: &Peer, second: &Peer) -> Result<(), String> {
@@ -430,6 +454,8 @@ impl Suite {
             answers: None,
             last: Some(SHORT),
         })?;
+        // A stream that is over is not kept for longer.
+        peer.ask(load(LONG))?;
         until(StoreRequest::Read { session, stream: 1, after: 0 }, StoreReply::Missing)?;
         let request = RequestDigest::of(b"1");
         peer.ask(StoreRequest::Cancel { session, request, keep: SHORT })?;

@@ -491,15 +491,22 @@ mod tests {
         };
         assert_eq!(cancel(&mut store, 0), StoreReply::Done);
         let StoreReply::Claimed { epoch, open, cancelled, .. } = claim(&mut store, A, None) else { panic!("free") };
-        assert_eq!((open.len(), cancelled), (2, vec![one]));
+        assert_eq!((open.len(), &cancelled), (2, &vec![one]));
+        let StoreReply::Claimed { cancelled: again, .. } = claim(&mut store, A, None) else { panic!("its own") };
+        assert_eq!(again, cancelled, "its reply was lost");
         assert_eq!(cancel(&mut store, 2), StoreReply::Owned(epoch));
         let event = StoredEvent { number: 1, data: "x".into() };
         let answers = Some(one);
-        let append =
+        let answer =
             StoreRequest::Append { session: SESSION, stream: 7, epoch, event, is_sent: true, answers, last: None };
-        assert_eq!(store.apply(at(2), append), StoreReply::Done);
+        assert_eq!(store.apply(at(2), answer), StoreReply::Done);
         let StoreReply::Claimed { open, last, sent, .. } = claim(&mut store, A, None) else { panic!("its own") };
         assert_eq!((open, last, sent), (vec![Bytes::from_static(b"\"a\"")], 1, 1));
         assert_eq!(cancel(&mut store, 3), StoreReply::Done, "it has its answer");
+        let other = RequestDigest::of(b"\"a\"");
+        let cancel = StoreRequest::Cancel { session: SESSION, request: other, keep: at(10) };
+        assert_eq!(store.apply(at(3), cancel.clone()), StoreReply::Owned(epoch));
+        assert_eq!(append(&mut store, epoch, 2, "y", Some(at(60))), StoreReply::Done);
+        assert_eq!(store.apply(at(3), cancel), StoreReply::Done, "it gets no answer");
     }
 }

@@ -8,6 +8,7 @@
 //! | `c` | stream | what nodes say to all; the ids are 1-0, 2-0, … | the newest 1000 or more |
 //! | `s:{session}` | hash | the record of a session, and its streams | its time |
 //! | `e:{session}:stream` | stream | the events of a stream; the ids are 1-0, 2-0, … | as its session, and some time after its end |
+//! | `l:{session}` | sorted set | its streams, by when they are dropped | as its session |
 //! | `x:{session}:request` | string | a request that was cancelled before it was claimed | a second |
 //! | `t:{task}` | hash | the record of a task, its version and its owner | its time |
 //! | `p:{principal}` | sorted set | the tasks of a principal, by their creation | that of its tasks |
@@ -95,6 +96,10 @@ impl Keys {
 
     fn events(&self, session: SessionDigest, stream: impl ToString) -> String {
         format!("{}e:{{{session}}}:{}", self.prefix, stream.to_string())
+    }
+
+    fn streams(&self, session: SessionDigest) -> String {
+        format!("{}l:{{{session}}}", self.prefix)
     }
 
     fn cancelled(&self, session: SessionDigest, request: impl ToString) -> String {
@@ -234,7 +239,8 @@ impl Keys {
             StoreRequest::Claim { session, stream, requests, node, over } => {
                 let mut args = vec![text(stream), text(node), over.map(epoch_text).unwrap_or_default()];
                 args.extend(requests.iter().flat_map(|id| [text(RequestDigest::of(id)), id.to_vec()]));
-                (Script::Claim, vec![self.session(*session), self.cancelled(*session, "")], args)
+                let keys = vec![self.session(*session), self.cancelled(*session, ""), self.streams(*session)];
+                (Script::Claim, keys, args)
             }
             StoreRequest::Append { session, stream, epoch, event, is_sent, answers, last } => {
                 let args = vec![
@@ -247,10 +253,11 @@ impl Keys {
                     last.map_or_else(|| text(0), millis),
                     text(KEPT),
                 ];
-                (Script::Append, vec![self.session(*session), self.events(*session, stream)], args)
+                let keys = vec![self.session(*session), self.events(*session, stream), self.streams(*session)];
+                (Script::Append, keys, args)
             }
             StoreRequest::Read { session, stream, after } => {
-                let keys = vec![self.session(*session), self.events(*session, stream)];
+                let keys = vec![self.session(*session), self.events(*session, stream), self.streams(*session)];
                 (Script::Read, keys, vec![text(stream), text(after), text(PAGE)])
             }
             StoreRequest::Cancel { session, request, keep } => {
@@ -276,7 +283,8 @@ impl Keys {
     }
 
     fn on_session(&self, session: SessionDigest, args: Vec<Vec<u8>>) -> ScriptCall {
-        ScriptCall { script: Script::Session, keys: vec![self.session(session), self.events(session, "")], args }
+        let keys = vec![self.session(session), self.events(session, ""), self.streams(session)];
+        ScriptCall { script: Script::Session, keys, args }
     }
 }
 
@@ -314,7 +322,7 @@ pub(super) fn reply(
             StoreReply::Session { version: number(version)?, record: bytes(record)?.into(), opened: number(opened)? }
         }
         (StoreRequest::PutTask { .. } | StoreRequest::GetTask { .. }, List(kept)) => task(kept)?,
-        (StoreRequest::Claim { .. }, List(found)) if found.len() == 6 => claimed(parts(found)?)?,
+        (StoreRequest::Claim { .. }, List(found)) if found.len() == 5 => claimed(parts(found)?)?,
         (StoreRequest::Claim { .. } | StoreRequest::Cancel { .. }, List(found)) => StoreReply::Owned(epoch(found)?),
         (StoreRequest::Append { .. }, List(found)) if found.len() == 2 => StoreReply::Fenced(epoch(found)?),
         (StoreRequest::Append { .. } | StoreRequest::Read { .. }, List(found)) if found.len() == 1 => {
@@ -371,19 +379,20 @@ fn epoch(found: Vec<Returned>) -> Result<Epoch, StoreError> {
     Ok(Epoch { node: Incarnation::parse(&string(node)?)?, number: number(count)? })
 }
 
-fn claimed([node, count, last, sent, open, gone]: [Returned; 6]) -> Result<StoreReply, StoreError> {
-    let open = string(open)?;
-    let lines = open.lines().map(|line| line.split_once(' ').map(|(_, id)| Bytes::copy_from_slice(id.as_bytes())));
-    let open = lines.collect::<Option<_>>().ok_or_else(|| corrupt("a request has no id"))?;
-    let Returned::List(gone) = gone else { return Err(corrupt("there is no list of requests")) };
-    let cancelled = gone.into_iter().map(|request| Ok(RequestDigest::parse(&string(request)?)?));
-    Ok(StoreReply::Claimed {
-        epoch: epoch(vec![node, count])?,
-        last: number(last)?,
-        sent: number(sent)?,
-        open,
-        cancelled: cancelled.collect::<Result<_, StoreError>>()?,
-    })
+fn claimed([node, count, last, sent, queue]: [Returned; 5]) -> Result<StoreReply, StoreError> {
+    let (mut open, mut cancelled) = (Vec::new(), Vec::new());
+    for line in string(queue)?.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(request), Some(is_cancelled), Some(id)) = (words.next(), words.next(), words.next()) else {
+            return Err(corrupt("a request has no id"));
+        };
+        open.push(Bytes::copy_from_slice(id.as_bytes()));
+        if is_cancelled == "1" {
+            cancelled.push(RequestDigest::parse(request)?);
+        }
+    }
+    let epoch = epoch(vec![node, count])?;
+    Ok(StoreReply::Claimed { epoch, last: number(last)?, sent: number(sent)?, open, cancelled })
 }
 
 fn read(after: u64, [node, count, last, is_over, events]: [Returned; 5]) -> Result<StoreReply, StoreError> {

@@ -96,29 +96,21 @@ redis.call('PEXPIRE', KEYS[2], ttl)
 return 1
 ";
 
-/// KEYS: session, the beginning of the keys of its events. ARGV: what, then for `open` the record
-/// and the time, for `load` and `touch` the time, for `change` the version and the record. Returns
-/// 1, {version, record, when it was opened}, or 0 without it.
+/// KEYS: session, the beginning of the keys of its events, its streams. ARGV: what, then for `open`
+/// the record and the time, for `load` and `touch` the time, for `change` the version and the
+/// record. Returns 1, {version, record, when it was opened}, or 0 without it. The score of a stream
+/// is 0, and after its last event when it is dropped: a few of them at once, so that the work is
+/// bounded.
 const SESSION: &str = "
-local kept, events, time = redis.call('HMGET', KEYS[1], 'v', 'r', 'o'), {}, redis.call('TIME')
+local kept, time = redis.call('HMGET', KEYS[1], 'v', 'r', 'o'), redis.call('TIME')
 local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 if ARGV[1] == 'open' then
     if kept[1] then return 1 end
     redis.call('HSET', KEYS[1], 'v', 1, 'r', ARGV[2], 'o', now)
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
-    return 1
-end
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if string.sub(field, 1, 2) == 'c:' then
-        local stream = string.sub(field, 3)
-        local over = tonumber(string.match(redis.call('HGET', KEYS[1], field), '%d+$'))
-        table.insert(events, KEYS[2] .. stream)
-        if over > 0 and over <= tonumber(now) then redis.call('HDEL', KEYS[1], field, 'q:' .. stream) end
-    end
-end
-if ARGV[1] == 'close' then
-    for _, key in ipairs(events) do redis.call('DEL', key) end
-    redis.call('DEL', KEYS[1])
+    return redis.call('PEXPIRE', KEYS[1], ARGV[3])
+elseif ARGV[1] == 'close' then
+    for _, stream in ipairs(redis.call('ZRANGE', KEYS[3], 0, -1)) do redis.call('DEL', KEYS[2] .. stream) end
+    redis.call('DEL', KEYS[1], KEYS[3])
     return 1
 end
 if not kept[1] then return 0 end
@@ -130,18 +122,26 @@ if ARGV[1] == 'change' then
     return 1
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-for _, key in ipairs(events) do redis.call('PEXPIRE', key, ARGV[2], 'GT') end
+for _, stream in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], 1, now, 'LIMIT', 0, 100)) do
+    redis.call('HDEL', KEYS[1], 'c:' .. stream)
+    redis.call('DEL', KEYS[2] .. stream)
+    redis.call('ZREM', KEYS[3], stream)
+end
+local open = redis.call('ZRANGEBYSCORE', KEYS[3], 0, 0, 'LIMIT', 0, 1000)
+for _, stream in ipairs(open) do redis.call('PEXPIRE', KEYS[2] .. stream, ARGV[2], 'GT') end
+redis.call('PEXPIRE', KEYS[3], ARGV[2])
 return ARGV[1] == 'load' and kept or 1
 ";
 
-/// KEYS: session, the beginning of the keys of its cancelled requests. ARGV: stream, incarnation,
-/// the epoch that ends or an empty text, then each request and its id. Returns 0 without the
-/// session, 1 if the stream is over, {incarnation, epoch} of another node, or more. A stream is the
-/// field `c:` with its number: incarnation, epoch, last number, last number that was sent, and when
-/// it is dropped, or 0. `q:` has its requests without an answer, and `r:` the stream of each.
+/// KEYS: session, the beginning of the keys of its cancelled requests, its streams. ARGV: stream,
+/// incarnation, the epoch that ends or an empty text, then each request and its id. Returns 0
+/// without the session, 1 if the stream is over, {incarnation, epoch} of another node, or more. A
+/// stream is the field `c:` with its number: incarnation, epoch, last number, last number that was
+/// sent, and when it is dropped, or 0. `q:` has its requests without an answer, with 1 if they were
+/// cancelled before, and `r:` the stream of each.
 const CLAIM: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local field, queue, gone = 'c:' .. ARGV[1], 'q:' .. ARGV[1], {}
+local field, queue, open = 'c:' .. ARGV[1], 'q:' .. ARGV[1], {}
 local value = redis.call('HGET', KEYS[1], field)
 local node, epoch, last, sent, over = ARGV[2], '1', '0', '0', '0'
 if value then node, epoch, last, sent, over = string.match(value, '(%x+):(%d+):(%d+):(%d+):(%d+)') end
@@ -153,22 +153,23 @@ elseif node ~= ARGV[2] then
 end
 redis.call('HSET', KEYS[1], field, table.concat({node, epoch, last, sent, '0'}, ':'))
 if not value then
+    redis.call('ZADD', KEYS[3], 0, ARGV[1])
+    redis.call('PEXPIRE', KEYS[3], redis.call('PTTL', KEYS[1]))
     for at = 4, #ARGV, 2 do
-        redis.call('HSET', KEYS[1], 'r:' .. ARGV[at], ARGV[1])
-        local before = redis.call('HGET', KEYS[1], queue) or ''
-        redis.call('HSET', KEYS[1], queue, before .. ARGV[at] .. ' ' .. ARGV[at + 1] .. '\\n')
-        if redis.call('DEL', KEYS[2] .. ARGV[at]) == 1 then table.insert(gone, ARGV[at]) end
+        local cancelled = redis.call('DEL', KEYS[2] .. ARGV[at])
+        table.insert(open, ARGV[at] .. ' ' .. cancelled .. ' ' .. ARGV[at + 1] .. '\\n')
+        redis.call('HSET', KEYS[1], 'r:' .. ARGV[at], ARGV[1], queue, table.concat(open))
     end
 end
-return {node, epoch, last, sent, redis.call('HGET', KEYS[1], queue) or '', gone}
+return {node, epoch, last, sent, redis.call('HGET', KEYS[1], queue) or ''}
 ";
 
-/// KEYS: session, events. ARGV: stream, incarnation and epoch, number, data, 1 if it is sent, the
-/// request that it answers or an empty text, the time that all is kept if it is the last one or 0,
-/// the number of events to keep. Returns 0 without the stream, 1, 2 if it is over, {incarnation,
-/// epoch} of another epoch, or {last number} if one is missing.
+/// KEYS: session, events, the streams of the session. ARGV: stream, incarnation and epoch, number,
+/// data, 1 if it is sent, the request that it answers or an empty text, the time that all is kept if
+/// it is the last one or 0, the number of events to keep. Returns 0 without the stream, 1, 2 if it
+/// is over, {incarnation, epoch} of another epoch, or {last number} if one is missing.
 const APPEND: &str = "
-local field = 'c:' .. ARGV[1]
+local field, queue, is_last = 'c:' .. ARGV[1], 'q:' .. ARGV[1], ARGV[7] ~= '0'
 local value = redis.call('HGET', KEYS[1], field)
 if not value then return 0 end
 local node, epoch, last, sent, over = string.match(value, '(%x+):(%d+):(%d+):(%d+):(%d+)')
@@ -178,25 +179,28 @@ if node .. ':' .. epoch ~= ARGV[2] then return {node, epoch} end
 if over ~= '0' then return 2 end
 if tonumber(ARGV[3]) ~= tonumber(last) + 1 then return {last} end
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[8], ARGV[3] .. '-0', 'data', ARGV[4])
-redis.call('PEXPIRE', KEYS[2], redis.call('PTTL', KEYS[1]))
+redis.call('PEXPIRE', KEYS[2], is_last and ARGV[7] or redis.call('PTTL', KEYS[1]))
 if ARGV[5] == '1' then sent = ARGV[3] end
-if ARGV[6] ~= '' then
-    local open = redis.call('HGET', KEYS[1], 'q:' .. ARGV[1]) or ''
-    redis.call('HSET', KEYS[1], 'q:' .. ARGV[1], (string.gsub(open, ARGV[6] .. ' [^\\n]*\\n', '')))
-    redis.call('HDEL', KEYS[1], 'r:' .. ARGV[6])
-end
-if ARGV[7] ~= '0' then
+if is_last then
     local time = redis.call('TIME')
     over = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[7])
-    redis.call('PEXPIRE', KEYS[2], ARGV[7])
+    redis.call('ZADD', KEYS[3], over, ARGV[1])
+end
+if is_last or ARGV[6] ~= '' then
+    local left = string.gsub(redis.call('HGET', KEYS[1], queue) or '', '(%x+) [^\\n]*\\n', function(request)
+        if not is_last and request ~= ARGV[6] then return nil end
+        if redis.call('HGET', KEYS[1], 'r:' .. request) == ARGV[1] then redis.call('HDEL', KEYS[1], 'r:' .. request) end
+        return ''
+    end)
+    if left == '' then redis.call('HDEL', KEYS[1], queue) else redis.call('HSET', KEYS[1], queue, left) end
 end
 redis.call('HSET', KEYS[1], field, table.concat({node, epoch, ARGV[3], sent, over}, ':'))
 return 1
 ";
 
-/// KEYS: session, events. ARGV: stream, number, number of events. Returns 0 without the stream,
-/// {number before the first that is kept}, or {incarnation, epoch, last number, 1 if it is over,
-/// events}. A stream that is over and not kept any more is dropped.
+/// KEYS: session, events, the streams of the session. ARGV: stream, number, number of events.
+/// Returns 0 without the stream, {number before the first that is kept}, or {incarnation, epoch,
+/// last number, 1 if it is over, events}. A stream that is over and not kept any more is dropped.
 const READ: &str = "
 local field = 'c:' .. ARGV[1]
 local value = redis.call('HGET', KEYS[1], field)
@@ -204,7 +208,9 @@ if not value then return 0 end
 local node, epoch, last, sent, over = string.match(value, '(%x+):(%d+):(%d+):(%d+):(%d+)')
 local time = redis.call('TIME')
 if over ~= '0' and tonumber(over) <= time[1] * 1000 + math.floor(time[2] / 1000) then
-    redis.call('HDEL', KEYS[1], field, 'q:' .. ARGV[1])
+    redis.call('HDEL', KEYS[1], field)
+    redis.call('DEL', KEYS[2])
+    redis.call('ZREM', KEYS[3], ARGV[1])
     return 0
 end
 local after = tonumber(ARGV[2])
@@ -281,3 +287,16 @@ if other and other ~= ARGV[2] then return {} end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 10)
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_short() {
+        for script in Script::ALL {
+            let lines = script.text().trim().lines().count();
+            assert!(lines <= 30, "{script:?} has {lines}");
+        }
+    }
+}

@@ -10,7 +10,10 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::time::Duration;
 use mcp_proto::input::ServerCommand;
-use mcp_proto::server::store::{Incarnation, NodeItem, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest};
+use mcp_proto::server::store::{
+    Epoch, Incarnation, NodeItem, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
+    StoredEvent, TaskDigest,
+};
 use redis::{Client, Connection, FromRedisValue, cmd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -203,4 +206,64 @@ fn hundred_orphans_are_found_at_once() {
     }
     sweep(&second);
     assert_eq!((server.keys("o:"), server.run::<u64>("ZCARD mcp:{m}:nodes")), (vec![], 1));
+}
+
+const SESSION: SessionDigest = SessionDigest([5; 32]);
+const SHORT: Duration = Duration::from_millis(300);
+
+fn claim(stream: u64, request: &'static str) -> StoreRequest {
+    StoreRequest::Claim { session: SESSION, stream, requests: vec![request.into()], node: A, over: None }
+}
+
+fn append(stream: u64, number: u64, answers: Option<&'static str>, last: Option<Duration>) -> StoreRequest {
+    StoreRequest::Append {
+        session: SESSION,
+        stream,
+        epoch: Epoch { node: A, number: 1 },
+        event: StoredEvent { number, data: "x".into() },
+        is_sent: true,
+        answers: answers.map(|id| RequestDigest::of(id.as_bytes())),
+        last,
+    }
+}
+
+/// Returns the names of the fields of a session but those of its record, without their digests.
+fn fields(server: &Server) -> Vec<String> {
+    let fields: Vec<String> = server.run(&format!("HKEYS mcp:s:{{{SESSION}}}"));
+    let mut fields: Vec<String> = fields.into_iter().filter(|field| field.contains(':')).collect();
+    fields.iter_mut().for_each(|field| field.truncate(4));
+    fields.sort();
+    fields
+}
+
+#[test]
+fn ended_stream_is_dropped_in_its_time() {
+    let Some(server) = Server::start("ended") else { return };
+    let peer = Peer::start(&server);
+    let load = StoreRequest::Load { session: SESSION, ttl: LONG };
+    let touch = StoreRequest::Touch { session: SESSION, ttl: LONG };
+    peer.ask(StoreRequest::Open { session: SESSION, record: "r".into(), ttl: LONG / 2 });
+    for stream in 1..=3 {
+        peer.ask(claim(stream, ["1", "2", "3"][usize::try_from(stream).unwrap() - 1]));
+        peer.ask(append(stream, 1, None, None));
+    }
+    assert!(fields(&server).len() == 9 && fields(&server)[..6] == ["c:1", "c:2", "c:3", "q:1", "q:2", "q:3"]);
+    assert_eq!(peer.ask(append(1, 2, None, Some(SHORT))), StoreReply::Done);
+    assert_eq!(peer.ask(append(2, 2, Some("2"), Some(SHORT))), StoreReply::Done);
+    let left = fields(&server);
+    assert!(left.len() == 5 && left[..4] == ["c:1", "c:2", "c:3", "q:3"], "{left:?}");
+    peer.ask(touch.clone());
+    peer.ask(load.clone());
+    let ttl = |stream: u64| server.run::<i64>(&format!("PTTL mcp:e:{{{SESSION}}}:{stream}"));
+    assert!(ttl(1) <= 300 && ttl(2) <= 300 && ttl(3) > 50_000, "{} {} {}", ttl(1), ttl(2), ttl(3));
+    let kept = server.run::<i64>(&format!("PTTL mcp:l:{{{SESSION}}}"));
+    assert!(kept > 50_000, "{kept}");
+    thread::park_timeout(SHORT * 2);
+    assert_eq!(peer.ask(StoreRequest::Read { session: SESSION, stream: 1, after: 0 }), StoreReply::Missing);
+    peer.ask(touch);
+    assert_eq!((fields(&server).len(), &fields(&server)[..2]), (3, &["c:3".to_string(), "q:3".to_string()][..]));
+    assert_eq!((server.keys("e:").len(), server.run::<u64>(&format!("ZCARD mcp:l:{{{SESSION}}}"))), (1, 1));
+    peer.ask(append(3, 2, Some("3"), Some(LONG)));
+    peer.ask(StoreRequest::Close { session: SESSION });
+    assert_eq!(server.run::<Vec<String>>("KEYS *"), Vec::<String>::new());
 }

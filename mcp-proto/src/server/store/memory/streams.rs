@@ -22,13 +22,22 @@ pub(super) struct Streams {
 #[derive(Clone, PartialEq, Debug)]
 struct Stream {
     epoch: Epoch,
-    /// The requests without an answer, as JSON.
-    open: BTreeMap<RequestDigest, Bytes>,
+    /// The requests without an answer.
+    open: Vec<OpenRequest>,
     events: Vec<StoredEvent>,
     last: u64,
     sent: u64,
     /// When it is dropped, after its last event.
     over: Option<Duration>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct OpenRequest {
+    request: RequestDigest,
+    /// Its id, as JSON.
+    id: Bytes,
+    /// Whether it was cancelled before it was claimed.
+    is_cancelled: bool,
 }
 
 /// An event with what comes with it: see [`StoreRequest::Append`](super::StoreRequest::Append).
@@ -54,7 +63,14 @@ impl Streams {
         node: Incarnation,
         over: Option<Epoch>,
     ) -> StoreReply {
-        let claimed = self.streams.entry(stream).or_insert_with(|| Stream::new(Epoch { node, number: 1 }));
+        let Self { streams, cancelled } = self;
+        let claimed = streams.entry(stream).or_insert_with(|| {
+            let open = requests.iter().map(|id| {
+                let request = RequestDigest::of(id);
+                OpenRequest { request, id: id.clone(), is_cancelled: cancelled.remove(&request).is_some() }
+            });
+            Stream::new(Epoch { node, number: 1 }, open.collect())
+        });
         if claimed.over.is_some() {
             return StoreReply::Over;
         }
@@ -63,18 +79,10 @@ impl Streams {
         } else if claimed.epoch.node != node {
             return StoreReply::Owned(claimed.epoch);
         }
-        if claimed.last == 0 && claimed.open.is_empty() {
-            claimed.open = requests.iter().map(|id| (RequestDigest::of(id), id.clone())).collect();
-        }
-        let cancelled = claimed.open.keys().filter(|request| self.cancelled.remove(request).is_some());
-        let cancelled = cancelled.copied().collect();
-        StoreReply::Claimed {
-            epoch: claimed.epoch,
-            last: claimed.last,
-            sent: claimed.sent,
-            open: claimed.open.values().cloned().collect(),
-            cancelled,
-        }
+        let Stream { epoch, last, sent, .. } = *claimed;
+        let open = claimed.open.iter().map(|open| open.id.clone()).collect();
+        let cancelled = claimed.open.iter().filter(|open| open.is_cancelled).map(|open| open.request).collect();
+        StoreReply::Claimed { epoch, last, sent, open, cancelled }
     }
 
     pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
@@ -96,7 +104,7 @@ impl Streams {
         if is_sent {
             stream.sent = event.number;
         }
-        answers.into_iter().for_each(|request| drop(stream.open.remove(&request)));
+        stream.open.retain(|open| answers != Some(open.request) && last.is_none());
         stream.over = last.map(|keep| now + keep);
         stream.events.push(event);
         if stream.events.len() > EVENTS {
@@ -120,7 +128,7 @@ impl Streams {
     }
 
     pub(super) fn cancel(&mut self, now: Duration, request: RequestDigest, keep: Duration) -> StoreReply {
-        match self.streams.values().find(|stream| stream.open.contains_key(&request)) {
+        match self.streams.values().find(|stream| stream.open.iter().any(|open| open.request == request)) {
             Some(stream) => StoreReply::Owned(stream.epoch),
             None => {
                 self.cancelled.insert(request, now + keep);
@@ -131,7 +139,7 @@ impl Streams {
 }
 
 impl Stream {
-    const fn new(epoch: Epoch) -> Self {
-        Self { epoch, open: BTreeMap::new(), events: Vec::new(), last: 0, sent: 0, over: None }
+    const fn new(epoch: Epoch, open: Vec<OpenRequest>) -> Self {
+        Self { epoch, open, events: Vec::new(), last: 0, sent: 0, over: None }
     }
 }
