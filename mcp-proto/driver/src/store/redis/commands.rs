@@ -410,8 +410,10 @@ fn read(after: u64, [node, count, last, is_over, events]: [Returned; 5]) -> Resu
     Ok(StoreReply::Stream { events, owner: epoch(vec![node, count])?, is_over })
 }
 
-/// An entry of a stream: its id, its fields and their values.
-pub(super) type StreamEntry = (String, Vec<(String, Vec<u8>)>);
+/// The fields of an entry of a stream, and their values.
+pub(super) type Fields = Vec<(String, Vec<u8>)>;
+/// An entry of a stream: its id and its fields.
+pub(super) type StreamEntry = (String, Fields);
 
 /// Returns the number in the id of an entry.
 pub(super) fn entry_number(id: &str) -> Result<u64, StoreError> {
@@ -442,12 +444,15 @@ pub(super) fn read_item((_, fields): StreamEntry) -> Result<NodeItem, StoreError
     Ok(NodeItem::decode(item)?)
 }
 
-/// Returns why a store may drop what it keeps, from its section `memory`.
-pub(super) fn eviction_warning(memory: &str) -> Option<String> {
-    let value = |name: &str| memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let policy = value("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
-    let is_bounded = value("maxmemory").is_some_and(|max| max != "0");
-    is_bounded.then(|| format!("its maxmemory-policy is {policy}: it may drop what servers need"))
+/// Returns why a store may drop what it keeps, from the sections `memory` of its servers.
+pub(super) fn eviction_warning(memories: &[String]) -> Option<String> {
+    memories.iter().find_map(|memory| {
+        let value =
+            |name: &str| memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let policy = value("maxmemory_policy").filter(|policy| *policy != "noeviction")?;
+        let is_bounded = value("maxmemory").is_some_and(|max| max != "0");
+        is_bounded.then(|| format!("its maxmemory-policy is {policy}: it may drop what servers need"))
+    })
 }
 
 #[cfg(test)]
@@ -500,9 +505,9 @@ mod tests {
     #[test]
     fn store_that_evicts_is_noticed() {
         let memory = |max: &str, policy: &str| format!("# Memory\r\nmaxmemory:{max}\r\nmaxmemory_policy:{policy}\r\n");
-        assert!(eviction_warning(&memory("1000", "allkeys-lru")).is_some_and(|why| why.contains("allkeys-lru")));
-        for fine in [memory("1000", "noeviction"), memory("0", "allkeys-lru"), String::new()] {
-            assert_eq!(eviction_warning(&fine), None);
-        }
+        let safe = [memory("1000", "noeviction"), memory("0", "allkeys-lru"), String::new()];
+        assert_eq!(eviction_warning(&safe), None);
+        let one = [&safe[..], &[memory("1000", "allkeys-lru")]].concat();
+        assert!(eviction_warning(&one).is_some_and(|why| why.contains("allkeys-lru")));
     }
 }

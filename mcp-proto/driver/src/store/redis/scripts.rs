@@ -71,11 +71,13 @@ return 1
 ";
 
 /// KEYS: news. ARGV: incarnation, news, number of entries to keep. Without gaps between the ids, a
-/// reader knows that it has missed nothing.
+/// reader knows that it has missed nothing. No two entries are the same, so that it knows the last
+/// one again.
 const PUBLISH: &str = "
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local n = last and tonumber(string.match(last[1], '^%d+')) + 1 or 1
-redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], string.format('%d-0', n), 'from', ARGV[1], 'news', ARGV[2])
+local id = string.format('%d-0', last and tonumber(string.match(last[1], '^%d+')) + 1 or 1)
+local at = table.concat(redis.call('TIME'), '.')
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], id, 'from', ARGV[1], 'news', ARGV[2], 'at', at)
 return 1
 ";
 

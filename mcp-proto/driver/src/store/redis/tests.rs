@@ -11,7 +11,7 @@ use core::cell::Cell;
 use core::time::Duration;
 use mcp_proto::input::ServerCommand;
 use mcp_proto::server::store::{
-    Epoch, Incarnation, NodeItem, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
+    Epoch, Incarnation, News, NodeItem, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
     StoredEvent, TaskDigest,
 };
 use redis::{Client, Connection, FromRedisValue, cmd};
@@ -66,6 +66,23 @@ impl Server {
             command.arg(word);
         });
         command.query(&mut self.open()).unwrap()
+    }
+
+    /// Closes the connections that wait for what others say. They come back after a second.
+    fn cut_readers(&self) {
+        let mut cut = 0;
+        for _ in 0..1000 {
+            let clients = self.run::<String>("CLIENT LIST");
+            for client in clients.lines().filter(|client| client.contains("cmd=xread ")) {
+                let id = client.strip_prefix("id=").and_then(|rest| rest.split(' ').next()).unwrap();
+                cut += self.run::<u64>(&format!("CLIENT KILL ID {id}"));
+            }
+            if cut > 0 {
+                return;
+            }
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        panic!("none waits");
     }
 
     /// Returns the keys with this beginning.
@@ -266,4 +283,76 @@ fn ended_stream_is_dropped_in_its_time() {
     peer.ask(append(3, 2, Some("3"), Some(LONG)));
     peer.ask(StoreRequest::Close { session: SESSION });
     assert_eq!(server.run::<Vec<String>>("KEYS *"), Vec::<String>::new());
+}
+
+fn say(peer: &Peer, what: &str) {
+    assert_eq!(peer.ask(StoreRequest::Publish { node: A, news: News::Elicited(what.into()) }), StoreReply::Done);
+}
+
+fn heard(what: &str) -> NodeItem {
+    NodeItem::News { from: A, news: News::Elicited(what.into()) }
+}
+
+#[test]
+fn store_that_has_gone_back_and_gone_on_is_noticed() {
+    let Some(server) = Server::start("back") else { return };
+    let (first, second) = (Peer::start(&server), Peer::start(&server));
+    say(&first, "before");
+    second.join(B);
+    for say_more in [false, true] {
+        if say_more {
+            say(&first, "heard");
+            assert_eq!(second.items.recv_timeout(BOUND), Ok(heard("heard")));
+        }
+        server.cut_readers();
+        // The same may be said after it went back.
+        server.run::<u64>("DEL mcp:c");
+        (0..3).for_each(|_| say(&first, "heard"));
+        assert_eq!(second.items.recv_timeout(BOUND), Ok(NodeItem::Missed));
+        say(&first, "next");
+        assert_eq!(second.items.recv_timeout(BOUND), Ok(heard("next")));
+        // Nothing was missed.
+        server.cut_readers();
+        say(&first, "last");
+        assert_eq!(second.items.recv_timeout(BOUND), Ok(heard("last")));
+    }
+}
+
+#[test]
+fn node_reads_no_inbox_but_its_own() {
+    let Some(server) = Server::start("inbox") else { return };
+    let (first, second) = (Peer::start(&server), Peer::start(&server));
+    let item = |nth: u32| NodeItem::Answer { session: SESSION, message: format!("{nth}").into() };
+    let mut double = A;
+    double.0[15] ^= 1;
+    first.join(A);
+    assert_eq!(second.join(double), StoreReply::Taken);
+    // It would have begun to read by now.
+    thread::park_timeout(SHORT);
+    for nth in 0..50 {
+        assert_eq!(second.ask(StoreRequest::Send { node: A.tag(), item: item(nth) }), StoreReply::Done);
+        assert_eq!(first.items.recv_timeout(BOUND), Ok(item(nth)));
+    }
+    assert!(second.items.recv_timeout(SHORT).is_err());
+    first.ask(StoreRequest::Leave { node: A });
+    say(&first, "before");
+    assert!(matches!(second.join(double), StoreReply::Joined { .. }));
+    say(&first, "after");
+    second.ask(StoreRequest::Send { node: A.tag(), item: item(50) });
+    let arrived: Vec<_> = (0..2).map(|_| second.items.recv_timeout(BOUND).unwrap()).collect();
+    assert!(arrived.contains(&heard("after")) && arrived.contains(&item(50)), "{arrived:?}");
+}
+
+#[test]
+fn policy_that_cannot_be_read_is_a_warning() {
+    let Some(server) = Server::start("policy") else { return };
+    let peer = Peer::start(&server);
+    assert_eq!(peer.join(A), StoreReply::Joined { warning: None });
+    server.run::<String>("ACL SETUSER default -info");
+    let joined = peer.join(B);
+    let StoreReply::Joined { warning: Some(why) } = &joined else { panic!("{joined:?}") };
+    assert!(why.contains("maxmemory-policy could not be read"), "{why}");
+    server.run::<String>("ACL SETUSER default +info");
+    server.run::<String>("CONFIG SET maxmemory 1gb maxmemory-policy allkeys-lru");
+    assert!(matches!(peer.join(A), StoreReply::Joined { warning: Some(why) } if why.contains("allkeys-lru")));
 }

@@ -3,8 +3,8 @@
 //! different servers.
 
 use super::commands::{
-    Keys, Member, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news, reply, task,
-    texts,
+    Fields, Keys, Member, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news,
+    reply, task, texts,
 };
 use super::link::{Command, Link, Role, Scripts, Servers, Step, is_demoted};
 use crate::store::StorePort;
@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use mcp_proto::exchange::Closed;
 use mcp_proto::server::store::{
-    NodeItem, NodeTag, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
+    Incarnation, NodeItem, PrincipalDigest, StoreError, StoreReply, StoreRequest, StoreToken, TaskDigest,
 };
 use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value, cmd};
 use std::io;
@@ -62,11 +62,18 @@ enum Reads {
 /// What a node has read.
 #[derive(Clone, PartialEq, Debug)]
 struct Place {
-    node: NodeTag,
-    /// The number of the last news.
-    news: u64,
+    node: Incarnation,
+    news: Newest,
     /// The id of the last entry of its inbox.
     item: String,
+}
+
+/// The last news of a store, or those that a node has read last.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Newest {
+    /// 0: there are none.
+    number: u64,
+    fields: Fields,
 }
 
 impl Worker {
@@ -115,16 +122,15 @@ impl Worker {
         link: &mut Link,
         requests: &[(StoreToken, StoreRequest)],
     ) -> RedisResult<Vec<Result<StoreReply, StoreError>>> {
-        let mut warning = None;
+        let (mut news, mut warning) = (Newest::default(), None);
         for (_, request) in requests {
             match request {
-                StoreRequest::Join { node, .. } => {
+                StoreRequest::Join { .. } => {
                     // The node hears what others say from before it has joined.
-                    let news = self.last_news(link)?;
-                    *lock(&self.place) = Some(Place { node: node.tag(), news, item: "0-0".to_owned() });
-                    warning = memory(link).as_deref().and_then(eviction_warning);
+                    news = self.last_news(link)?;
+                    warning = unsafe_memory(link);
                 }
-                StoreRequest::Leave { .. } => *lock(&self.place) = None,
+                StoreRequest::Leave { node } => self.forget(*node),
                 _ => {}
             }
         }
@@ -143,7 +149,7 @@ impl Worker {
         let mut results = Vec::with_capacity(requests.len());
         for ((_, request), call) in requests.iter().zip(&calls) {
             let value = call.as_ref().and_then(|_| returned.next());
-            results.push(match (request, value) {
+            let result = match (request, value) {
                 (StoreRequest::ListTasks { principal, after, count }, _) => {
                     self.list_tasks(link, *principal, *after, *count).map_err(|why| store_error(&why))
                 }
@@ -157,9 +163,29 @@ impl Worker {
                     self.note_owners(request, &value);
                     reply(request, value, warning.take())
                 }),
-            });
+            };
+            match (request, &result) {
+                (StoreRequest::Join { node, .. }, Ok(StoreReply::Joined { .. })) => self.begin(*node, &news),
+                (StoreRequest::Leave { node }, _) => self.forget(*node),
+                (StoreRequest::Renew { node, .. }, Ok(StoreReply::Lapsed)) => self.forget(*node),
+                _ => {}
+            }
+            results.push(result);
         }
         Ok(results)
+    }
+
+    /// The node has joined: it reads what is said after this, and its inbox.
+    fn begin(&self, node: Incarnation, news: &Newest) {
+        let mut place = lock(&self.place);
+        if place.as_ref().is_none_or(|place| place.node != node) {
+            *place = Some(Place { node, news: news.clone(), item: "0-0".to_owned() });
+        }
+    }
+
+    /// The node is no member any more: the inbox may be that of another one.
+    fn forget(&self, node: Incarnation) {
+        lock(&self.place).take_if(|place| place.node == node);
     }
 
     /// Notes what a request has removed from what nodes own, and added to it.
@@ -265,15 +291,13 @@ impl Worker {
         Ok(StoreReply::Orphans(orphans.into_iter().take(COUNT).collect()))
     }
 
-    /// Returns the number of the newest news.
-    fn last_news(&self, link: &mut Link) -> RedisResult<u64> {
+    /// Returns the newest news.
+    fn last_news(&self, link: &mut Link) -> RedisResult<Newest> {
         let mut command = cmd("XREVRANGE");
         command.arg(self.keys.news()).arg("+").arg("-").arg("COUNT").arg(1);
-        let newest: Vec<StreamEntry> = entries(command.query(link.open())?)?;
-        match newest.first().map(|(id, _)| entry_number(id)) {
-            Some(number) => number.map_err(|why| unknown(&why.to_string())),
-            None => Ok(0),
-        }
+        let Some((id, fields)) = entries(command.query(link.open())?)?.pop() else { return Ok(Newest::default()) };
+        let number = entry_number(&id).map_err(|why| unknown(&why.to_string()))?;
+        Ok(Newest { number, fields })
     }
 
     /// Delivers what other nodes say, until the server has ended.
@@ -295,33 +319,42 @@ impl Worker {
                     Ok(Default::default())
                 }),
             };
-            match read {
-                Ok((news, items)) => self.deliver(&place, news, items),
-                Err(_) => {
-                    // The requests of the other thread report it.
-                    link = None;
-                    self.port.ends_within(RETRY);
-                }
+            let read = read.and_then(|(news, items)| {
+                let taken = self.deliver(&place, news, items);
+                taken.zip(link.as_mut()).map_or(Ok(()), |(taken, (open, _))| self.drop_taken(open, &place, &taken))
+            });
+            if read.is_err() {
+                // The requests of the other thread report it.
+                link = None;
+                self.port.ends_within(RETRY);
             }
         }
     }
 
-    /// A store that has gone back in time has fewer news than were read: those that it says next
-    /// are not the next ones.
+    /// Of a store that has gone back in time, the next news are not those after the ones that were
+    /// read last: these are gone, or others have their number.
     fn look_back(&self, link: &mut Link, place: &Place) -> RedisResult<()> {
-        let last = self.last_news(link)?;
-        let mut known = lock(&self.place);
-        if let Some(known) = known.as_mut().filter(|known| *known == place && last < known.news) {
-            known.news = last;
-            self.port.deliver(NodeItem::Missed);
+        if place.news.number > 0 {
+            let (mut command, id) = (cmd("XRANGE"), alloc::format!("{}-0", place.news.number));
+            command.arg(self.keys.news()).arg(&id).arg(&id);
+            let is_there = entries(command.query(link.open())?)?.iter().any(|(_, fields)| *fields == place.news.fields);
+            if !is_there {
+                let newest = self.last_news(link)?;
+                let mut known = lock(&self.place);
+                let is_same = |known: &&mut Place| known.node == place.node && known.news == place.news;
+                if let Some(known) = known.as_mut().filter(is_same) {
+                    known.news = newest;
+                    self.port.deliver(NodeItem::Missed);
+                }
+            }
         }
         Ok(())
     }
 
     /// Waits for news and items after a place.
     fn next(&self, link: &mut Link, place: &Place, reads: Reads) -> RedisResult<(Vec<StreamEntry>, Vec<StreamEntry>)> {
-        let (news, inbox) = (self.keys.news(), self.keys.inbox(place.node));
-        let after_news = alloc::format!("{}-0", place.news);
+        let (news, inbox) = (self.keys.news(), self.keys.inbox(place.node.tag()));
+        let after_news = alloc::format!("{}-0", place.news.number);
         let (keys, after) = match reads {
             Reads::All => (vec![&news, &inbox], vec![&after_news, &place.item]),
             Reads::News => (vec![&news], vec![&after_news]),
@@ -335,20 +368,24 @@ impl Worker {
         for (key, read) in streams.into_iter().flatten() {
             if key == news { said = entries(read)? } else { sent = entries(read)? }
         }
-        if let Some((last, _)) = sent.last() {
-            // Only its reader drops items, and it has taken these.
-            cmd("XTRIM").arg(&inbox).arg("MINID").arg(last).exec(link.open())?;
-        }
         Ok((said, sent))
     }
 
-    fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) {
+    /// Drops from an inbox what comes before an item. Only its reader does, which has taken that.
+    fn drop_taken(&self, link: &mut Link, place: &Place, item: &str) -> RedisResult<()> {
+        cmd("XTRIM").arg(self.keys.inbox(place.node.tag())).arg("MINID").arg(item).exec(link.open())
+    }
+
+    /// Delivers what was read at a place. Returns the last item.
+    fn deliver(&self, place: &Place, news: Vec<StreamEntry>, items: Vec<StreamEntry>) -> Option<String> {
         // A node that has joined again meanwhile has another place, and one that has left has none.
         let mut known = lock(&self.place);
-        let Some(after) = known.as_mut().filter(|known| known.node == place.node) else { return };
+        let after = known.as_mut().filter(|known| known.node == place.node)?;
+        let mut taken = None;
         if after.item == place.item {
             for item in items {
                 after.item.clone_from(&item.0);
+                taken = Some(item.0.clone());
                 // What cannot be read is for another version.
                 if let Ok(item) = read_item(item) {
                     self.port.deliver(item);
@@ -357,15 +394,16 @@ impl Worker {
         }
         if after.news == place.news {
             for entry in news {
-                let number = entry_number(&entry.0).unwrap_or(after.news + 1);
-                if number != after.news + 1 {
+                let number = entry_number(&entry.0).unwrap_or(after.news.number + 1);
+                if number != after.news.number + 1 {
                     self.port.deliver(NodeItem::Missed);
                 }
-                after.news = number;
+                after.news = Newest { number, fields: entry.1.clone() };
                 // What cannot be read may be anything.
                 self.port.deliver(read_news(entry).unwrap_or(NodeItem::Missed));
             }
         }
+        taken
     }
 }
 
@@ -398,12 +436,18 @@ fn parts(value: Value) -> Result<Returned, StoreError> {
     })
 }
 
-/// Returns the section `memory` of the store, of each server of a cluster. `None` if this user may
-/// not see it.
-fn memory(link: &mut Link) -> Option<String> {
-    match cmd("INFO").arg("memory").query(link.open()).ok()? {
-        Value::Map(of_servers) => of_servers.into_iter().map(|(_, text)| String::from_redis_value(text).ok()).collect(),
-        text => String::from_redis_value(text).ok(),
+/// Returns why a store may drop what it keeps, from the section `memory` of each of its servers.
+fn unsafe_memory(link: &mut Link) -> Option<String> {
+    let texts = cmd("INFO").arg("memory").query(link.open()).and_then(|info| {
+        let texts = match info {
+            Value::Map(of_servers) => of_servers.into_iter().map(|(_, text)| String::from_redis_value(text)).collect(),
+            text => String::from_redis_value(text).map(|text| vec![text]),
+        };
+        Ok(texts?)
+    });
+    match texts {
+        Ok(texts) => eviction_warning(&texts),
+        Err(why) => Some(alloc::format!("its maxmemory-policy could not be read: {why}")),
     }
 }
 
