@@ -156,14 +156,15 @@ impl Keys {
             }
             // The tasks that it has left are those of a lost node.
             StoreRequest::Leave { node } => after(self.until(*node, Duration::ZERO)),
-            StoreRequest::PutTask { task, version, owner, principal, created, ttl, .. } => {
+            StoreRequest::PutTask { task, owner, principal, created, ttl, .. } => {
                 let owned = owner.map(|owner| self.member(owner, task));
                 let before = owned.map(|owned| ScriptCall {
                     script: Script::Task,
                     keys: vec![owned.key],
                     args: vec![text("own"), text(owned.task), millis(*ttl)],
                 });
-                let listed = principal.filter(|_| *version == 1).map(|principal| ScriptCall {
+                // Each put may make it last longer.
+                let listed = principal.map(|principal| ScriptCall {
                     script: Script::Times,
                     keys: vec![self.principal(principal)],
                     args: vec![text("list"), text(created), text(task), millis(*ttl)],

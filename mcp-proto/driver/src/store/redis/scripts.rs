@@ -264,7 +264,9 @@ return {before}
 /// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or
 /// `revoked` and when a session was opened. The second returns 1, or 0 if the session was opened
 /// since. The clocks of a cluster may be two seconds apart. Or KEYS: the tasks of a principal. ARGV:
-/// `list`, when a task was created, the task and its time.
+/// `list`, when a task was created, the task and its time. The entry `-` has, below 0, the longest
+/// time from the creation of one of them by its clock to its end by this one: what is older has
+/// ended. A few of these are dropped.
 const TIMES: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -276,7 +278,10 @@ if ARGV[1] == 'revoked' then
     return (tonumber(redis.call('GET', KEYS[1])) or -2000) + 2000 >= tonumber(ARGV[2]) and 1 or 0
 end
 if ARGV[1] == 'list' then
-    redis.call('ZADD', KEYS[1], ARGV[2], ARGV[3])
+    local longest = math.max(1, now + ARGV[4] - ARGV[2], -(redis.call('ZSCORE', KEYS[1], '-') or 0))
+    redis.call('ZADD', KEYS[1], -longest, '-', ARGV[2], ARGV[3])
+    local ended = redis.call('ZRANGEBYSCORE', KEYS[1], 0, now - longest - 1, 'LIMIT', 0, 10)
+    if ended[1] then redis.call('ZREM', KEYS[1], unpack(ended)) end
     if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
     return 1
 end

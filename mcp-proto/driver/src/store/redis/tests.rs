@@ -2,6 +2,7 @@
 //! check nothing: `nodes stores` of `mcp-tests` needs it, and looks for keys that are left.
 
 use super::Redis;
+use crate::os::Clock;
 use crate::store::{StoreDriver, StorePort, StoreQueue};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,8 +12,8 @@ use core::cell::Cell;
 use core::time::Duration;
 use mcp_proto::input::ServerCommand;
 use mcp_proto::server::store::{
-    Epoch, Incarnation, News, NodeItem, RequestDigest, SessionDigest, StoreError, StoreReply, StoreRequest, StoreToken,
-    StoredEvent, TaskDigest,
+    Epoch, Incarnation, News, NodeItem, PrincipalDigest, RequestDigest, SessionDigest, StoreError, StoreReply,
+    StoreRequest, StoreToken, StoredEvent, TaskDigest,
 };
 use redis::{Client, Connection, FromRedisValue, cmd};
 use std::path::PathBuf;
@@ -355,4 +356,38 @@ fn policy_that_cannot_be_read_is_a_warning() {
     server.run::<String>("ACL SETUSER default +info");
     server.run::<String>("CONFIG SET maxmemory 1gb maxmemory-policy allkeys-lru");
     assert!(matches!(peer.join(A), StoreReply::Joined { warning: Some(why) } if why.contains("allkeys-lru")));
+}
+
+#[test]
+fn list_of_a_principal_drops_what_has_ended() {
+    let Some(server) = Server::start("list") else { return };
+    let (peer, principal, clock) = (Peer::start(&server), PrincipalDigest([3; 32]), Clock::start());
+    let put = |nth: u16, version: u64, ttl: Duration| {
+        // The clock of this node is years late.
+        let created = 1_000 + u64::try_from(clock.now().since_origin().as_millis()).unwrap();
+        let (task, record, principal) = (digest(nth), nth.to_string().into(), Some(principal));
+        let put = StoreRequest::PutTask { task, version, record, owner: None, principal, created, ttl };
+        assert_eq!(peer.ask(put), StoreReply::Done);
+    };
+    let count = || server.run::<u64>(&format!("ZCARD mcp:p:{{{principal}}}")) - 1;
+    (0..20).for_each(|nth| put(nth, 1, SHORT * 2));
+    thread::park_timeout(SHORT);
+    (20..40).for_each(|nth| put(nth, 1, SHORT * 2));
+    assert_eq!(count(), 40);
+    thread::park_timeout(SHORT + SHORT / 2);
+    // The first have ended.
+    (40..43).for_each(|nth| put(nth, 1, SHORT));
+    assert_eq!(count(), 23);
+    let list = || match peer.ask(StoreRequest::ListTasks { principal, after: None, count: 100 }) {
+        StoreReply::Tasks(records) => records.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(list(), 23);
+    // One lasts longer than was said first.
+    put(42, 2, LONG);
+    thread::park_timeout(SHORT * 2);
+    put(43, 1, SHORT);
+    assert_eq!(list(), 2);
+    let ttl = server.run::<u64>(&format!("PTTL mcp:p:{{{principal}}}"));
+    assert!((50_000..=60_000).contains(&ttl), "{ttl}");
 }
