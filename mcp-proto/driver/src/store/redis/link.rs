@@ -13,6 +13,8 @@ use redis::{
     Client, Cmd, Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, ErrorKind, IntoConnectionInfo, RedisError,
     RedisResult, Script, Value, cmd, pipe,
 };
+#[cfg(feature = "rustls")]
+use rustls::crypto::CryptoProvider;
 
 /// The time to connect, to write, and for a reply of a Sentinel.
 const TIME: Duration = Duration::from_secs(2);
@@ -100,6 +102,41 @@ impl Servers {
             }
         }
     }
+}
+
+/// Makes sure that connections to these URLs have cryptography if they need it. The crate takes the
+/// default of the process, and panics without one if its features do not say which it is.
+pub(super) fn secure<'a>(urls: impl IntoIterator<Item = &'a str>) -> RedisResult<()> {
+    for url in urls {
+        if matches!(url.into_connection_info()?.addr(), ConnectionAddr::TcpTls { .. }) {
+            return install_provider();
+        }
+    }
+    Ok(())
+}
+
+/// The same choice as that of the TLS of this crate.
+#[cfg(any(feature = "tls", feature = "tls-graviola"))]
+fn install_provider() -> RedisResult<()> {
+    #[cfg(feature = "tls")]
+    let provider = rustls::crypto::ring::default_provider();
+    #[cfg(not(feature = "tls"))]
+    let provider = rustls_graviola::default_provider();
+    if CryptoProvider::get_default().is_none() {
+        // Another thread may have done it meanwhile.
+        let _ = provider.install_default();
+    }
+    Ok(())
+}
+
+#[cfg(not(any(feature = "tls", feature = "tls-graviola")))]
+fn install_provider() -> RedisResult<()> {
+    #[cfg(feature = "rustls")]
+    if CryptoProvider::get_default().is_some() {
+        return Ok(());
+    }
+    let why = "no cryptography for rediss://: install a `CryptoProvider`, or use feature `tls`";
+    Err(RedisError::from((ErrorKind::InvalidClientConfig, why)))
 }
 
 fn connected(client: &Client, reply: Duration) -> RedisResult<Connection> {
@@ -248,6 +285,30 @@ mod tests {
 
     fn failed() -> RedisError {
         RedisError::from((ErrorKind::Io, "no reply"))
+    }
+
+    /// The tests of one feature run in one process: the provider is installed once.
+    #[test]
+    fn tls_has_cryptography_or_does_not_start() {
+        assert_eq!(secure(["redis://127.0.0.1/", "unix:///a"]), Ok(()));
+        let (tls, cluster) = (secure(["rediss://127.0.0.1/"]), secure(["redis://a/", "rediss://b/"]));
+        #[cfg(any(feature = "tls", feature = "tls-graviola"))]
+        {
+            assert_eq!((tls, cluster), (Ok(()), Ok(())));
+            assert!(CryptoProvider::get_default().is_some());
+            // Its handshake fails, and does not panic.
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = alloc::format!("rediss://{}/", listener.local_addr().unwrap());
+            let server = std::thread::spawn(move || listener.accept().map(drop));
+            assert!(Servers::one(&url).unwrap().connect(TIME).is_err());
+            server.join().unwrap().unwrap();
+        }
+        #[cfg(not(any(feature = "tls", feature = "tls-graviola")))]
+        {
+            let is_clear = |why: RedisError| why.to_string().contains("CryptoProvider") == cfg!(feature = "rustls");
+            assert!(tls.is_err_and(is_clear) && cluster.is_err_and(is_clear));
+        }
+        assert!(secure(["http://127.0.0.1/"]).is_err());
     }
 
     #[test]

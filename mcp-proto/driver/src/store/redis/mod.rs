@@ -13,7 +13,7 @@ use super::{StoreDriver, StorePort};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use link::Servers;
+use link::{Servers, secure};
 use mcp_proto::server::store::Serves;
 use redis::RedisError;
 use std::io;
@@ -54,7 +54,9 @@ impl Redis {
     /// `unix:///path`; with a user and a password before the host. The server does not start if it
     /// is not such a URL. It starts without a connection.
     ///
-    /// TLS needs the feature `tls`, or another provider as the default of the process.
+    /// TLS takes the cryptography that is the default of the process. If there is none when the
+    /// server starts, that of the feature `tls` or `tls-graviola` becomes the default; without
+    /// these the server does not start: install a `rustls::crypto::CryptoProvider` before.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), prefix: "mcp:".into(), place: ServerPlace::Url }
     }
@@ -97,6 +99,11 @@ impl StoreDriver for Redis {
 
     fn start(&self, port: StorePort) -> io::Result<()> {
         let invalid = |why: RedisError| io::Error::new(io::ErrorKind::InvalidInput, why.to_string());
+        let others: &[String] = match &self.place {
+            ServerPlace::Url => &[],
+            ServerPlace::Sentinel(_, others) | ServerPlace::Cluster(others) => others,
+        };
+        secure([&self.url].into_iter().chain(others).map(String::as_str)).map_err(invalid)?;
         let servers = match &self.place {
             ServerPlace::Url => Servers::one(&self.url),
             ServerPlace::Sentinel(name, sentinels) => Servers::sentinel(&self.url, name, sentinels),
@@ -112,5 +119,26 @@ impl fmt::Debug for Redis {
     /// Does not show the URL, which may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redis").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod start_tests {
+    use super::*;
+    use crate::store::StoreQueue;
+
+    fn start(url: &str) -> io::Result<()> {
+        let queue = StoreQueue::new();
+        queue.end();
+        Redis::new(url).start(StorePort::new(queue, |_| {}))
+    }
+
+    #[test]
+    fn url_that_cannot_be_used_is_an_error() {
+        assert!(start("redis://127.0.0.1:1/").is_ok());
+        let invalid = |url| start(url).is_err_and(|why| why.kind() == io::ErrorKind::InvalidInput);
+        assert!(invalid("http://127.0.0.1/") && invalid(""));
+        let has_tls = cfg!(any(feature = "tls", feature = "tls-graviola"));
+        assert_eq!(invalid("rediss://127.0.0.1:1/"), !has_tls);
     }
 }
