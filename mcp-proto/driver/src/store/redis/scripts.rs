@@ -167,9 +167,9 @@ return {node, epoch, last, sent, redis.call('HGET', KEYS[1], queue) or ''}
 ";
 
 /// KEYS: session, events, the streams of the session. ARGV: stream, incarnation and epoch, number,
-/// data, 1 if it is sent, the request that it answers or an empty text, the time that all is kept if
-/// it is the last one or 0, the number of events to keep. Returns 0 without the stream, 1, 2 if it
-/// is over, {incarnation, epoch} of another epoch, or {last number} if one is missing.
+/// data, 1 if it is sent, the request that it answers or an empty text, the time that all is kept
+/// if it is the last one or 0, the number of events to keep. Returns 0 without the stream, 1, 2 if
+/// it is over, {incarnation, epoch} of another epoch, or {last number} if one is missing.
 const APPEND: &str = "
 local field, queue, is_last = 'c:' .. ARGV[1], 'q:' .. ARGV[1], ARGV[7] ~= '0'
 local value = redis.call('HGET', KEYS[1], field)
@@ -263,10 +263,10 @@ return {before}
 /// incarnation and time. The second returns nodes whose leases have ended, unless another node has
 /// asked within its time. Or KEYS: a revocation. ARGV: `revoke` and the time to keep it; or
 /// `revoked` and when a session was opened. The second returns 1, or 0 if the session was opened
-/// since. The clocks of a cluster may be two seconds apart. Or KEYS: the tasks of a principal. ARGV:
-/// `list`, when a task was created, the task and its time. The entry `-` has, below 0, the longest
-/// time from the creation of one of them by its clock to its end by this one: what is older has
-/// ended. A few of these are dropped.
+/// since. The clocks of a cluster may be two seconds apart. Or KEYS: the tasks of a principal.
+/// ARGV: `list`, when a task was created, the task and its time. The entry `-` has, below 0, the
+/// longest time from the creation of one of them by its clock to its end by this one: what is older
+/// has ended. A few of these are dropped.
 const TIMES: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

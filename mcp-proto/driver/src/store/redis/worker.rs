@@ -136,14 +136,15 @@ impl Worker {
         }
         let calls: Vec<_> = requests.iter().map(|(_, request)| self.keys.call(request)).collect();
         let around: Vec<_> = requests.iter().map(|(_, request)| self.keys.around(request)).collect();
-        let freed = lock(&self.freed).clone();
-        let mut steps = removals(&freed);
+        let mut steps = Vec::new();
         for (around, call) in around.iter().zip(&calls) {
             let step = |call, role| Step { command: Command::Script(call), role };
             steps.extend(around.before.as_ref().map(|call| step(call, Role::Before)));
             steps.extend(call.as_ref().map(|call| step(call, Role::Result)));
             steps.extend(around.after.as_ref().map(|call| step(call, Role::After)));
         }
+        let freed = self.still_freed(requests);
+        steps.extend(removals(&freed));
         let mut returned = link.run(&steps, &self.scripts)?.into_iter();
         lock(&self.freed).clear();
         let mut results = Vec::with_capacity(requests.len());
@@ -161,7 +162,7 @@ impl Worker {
                 }
                 (_, Some(Ok(value))) => parts(value).and_then(|value| {
                     self.note_owners(request, &value);
-                    reply(request, value, warning.take())
+                    reply(request, value, warning.clone())
                 }),
             };
             match (request, &result) {
@@ -186,6 +187,15 @@ impl Worker {
     /// The node is no member any more: the inbox may be that of another one.
     fn forget(&self, node: Incarnation) {
         lock(&self.place).take_if(|place| place.node == node);
+    }
+
+    /// Returns what was freed before, but for what these requests add again.
+    fn still_freed(&self, requests: &[(StoreToken, StoreRequest)]) -> BTreeSet<Member> {
+        let mut freed = lock(&self.freed);
+        for taken in requests.iter().filter_map(|(_, request)| self.keys.taken(request)) {
+            freed.remove(&taken);
+        }
+        freed.clone()
     }
 
     /// Notes what a request has removed from what nodes own, and added to it.
