@@ -128,7 +128,7 @@ pub enum StoreRequest {
         /// The epoch that ends with this.
         over: Option<Epoch>,
     },
-    /// Add an event to a stream. The reply is [`Done`](StoreReply::Done), also if the event is
+    /// Add an event to a stream, and drop old ones. The reply is [`Done`](StoreReply::Done), also if the event is
     /// there, in whichever epoch it was added; [`Fenced`](StoreReply::Fenced) if the stream has
     /// another epoch; [`Gap`](StoreReply::Gap) unless the number follows the last one;
     /// [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing).
@@ -145,6 +145,8 @@ pub enum StoreRequest {
         is_sent: bool,
         /// The request that it answers.
         answers: Option<RequestDigest>,
+        /// The number of the newest events that are kept, this one included: at least 1.
+        keep: usize,
         /// Nothing follows. The events are kept for this time, also if the session is kept for
         /// longer. The requests that have no answer get none.
         last: Option<Duration>,

@@ -242,7 +242,16 @@ impl Suite {
 
     fn append(session: SessionDigest, stream: u64, epoch: Epoch, number: u64, data: &[u8]) -> StoreRequest {
         let event = StoredEvent { number, data: Bytes::copy_from_slice(data) };
-        StoreRequest::Append { session, stream, epoch, event, is_sent: number % 2 == 1, answers: None, last: None }
+        StoreRequest::Append {
+            session,
+            stream,
+            epoch,
+            event,
+            is_sent: number % 2 == 1,
+            answers: None,
+            keep: 1000,
+            last: None,
+        }
     }
 
     fn streams(&mut self, first: &Peer, second: &Peer) -> Result<(), String> {
@@ -275,6 +284,7 @@ impl Suite {
             event: StoredEvent { number, data: Bytes::from_static(b"answer") },
             is_sent: true,
             answers: Some(RequestDigest::of(answers)),
+            keep: 1000,
             last: keep,
         };
         self.all(second, [last(two, 3, &ids[0], None), claim(b, None), read(2)])?;
@@ -302,7 +312,15 @@ impl Suite {
                 return Err(format!("an event of many: {reply:?} instead of {expected:?}"));
             }
         }
-        self.all(peer, [0, 100, 200, 249, 250].map(|after| StoreRequest::Read { session, stream: 0, after }))?;
+        let read = |after| StoreRequest::Read { session, stream: 0, after };
+        self.all(peer, [0, 100, 200, 249, 250].map(read))?;
+        let event = StoredEvent { number: 251, data: "large".into() };
+        let (answers, last) = (None, None);
+        self.same(
+            peer,
+            StoreRequest::Append { session, stream: 0, epoch, event, is_sent: true, answers, keep: 3, last },
+        )?;
+        self.all(peer, [247, 248, 250].map(read))?;
         self.same(peer, StoreRequest::Close { session }).map(drop)
     }
 
@@ -320,6 +338,7 @@ impl Suite {
             event,
             is_sent: true,
             answers: Some(request),
+            keep: 1000,
             last: None,
         };
         self.same(peer, StoreRequest::Open { session, record: "r".into(), ttl: LONG })?;
@@ -343,6 +362,7 @@ impl Suite {
             event: StoredEvent { number, data: "event".into() },
             is_sent: true,
             answers: answers.map(|id| RequestDigest::of(id)),
+            keep: 1000,
             last,
         };
         self.all(peer, [cancel(&ids[1]), cancel(&ids[0]), claim(a, None), claim(a, None)])?;
@@ -452,6 +472,7 @@ impl Suite {
             event,
             is_sent: true,
             answers: None,
+            keep: 1000,
             last: Some(SHORT),
         })?;
         // A stream that is over is not kept for longer.

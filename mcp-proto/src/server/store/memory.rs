@@ -122,9 +122,9 @@ impl Memory {
             StoreRequest::Claim { session, stream, requests, node, over } => {
                 self.streams(session, |streams| streams.claim(stream, &requests, node, over))
             }
-            StoreRequest::Append { session, stream, epoch, event, is_sent, answers, last } => self
+            StoreRequest::Append { session, stream, epoch, event, is_sent, answers, keep, last } => self
                 .streams(session, |streams| {
-                    streams.append(now, stream, Appended { epoch, event, is_sent, answers, last })
+                    streams.append(now, stream, Appended { epoch, event, is_sent, answers, keep, last })
                 }),
             StoreRequest::Read { session, stream, after } => {
                 self.streams(session, |streams| streams.read(stream, after))
@@ -427,7 +427,16 @@ mod tests {
         let (event, answers) = (StoredEvent { number, data: data.into() }, None);
         store.apply(
             at(1),
-            StoreRequest::Append { session: SESSION, stream: 7, epoch, event, is_sent: true, answers, last },
+            StoreRequest::Append {
+                session: SESSION,
+                stream: 7,
+                epoch,
+                event,
+                is_sent: true,
+                answers,
+                keep: 1000,
+                last,
+            },
         )
     }
 
@@ -497,8 +506,16 @@ mod tests {
         assert_eq!(cancel(&mut store, 2), StoreReply::Owned(epoch));
         let event = StoredEvent { number: 1, data: "x".into() };
         let answers = Some(one);
-        let answer =
-            StoreRequest::Append { session: SESSION, stream: 7, epoch, event, is_sent: true, answers, last: None };
+        let answer = StoreRequest::Append {
+            session: SESSION,
+            stream: 7,
+            epoch,
+            event,
+            is_sent: true,
+            answers,
+            keep: 1000,
+            last: None,
+        };
         assert_eq!(store.apply(at(2), answer), StoreReply::Done);
         let StoreReply::Claimed { open, last, sent, .. } = claim(&mut store, A, None) else { panic!("its own") };
         assert_eq!((open, last, sent), (vec![Bytes::from_static(b"\"a\"")], 1, 1));

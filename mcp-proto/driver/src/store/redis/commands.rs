@@ -62,7 +62,7 @@ pub(super) enum Returned {
     List(Vec<Self>),
 }
 
-/// The number of news, and of events of a stream, that are kept at least.
+/// The number of news that are kept at least.
 const KEPT: u64 = 1000;
 /// The number of events that one reply has.
 const PAGE: u64 = 100;
@@ -243,7 +243,7 @@ impl Keys {
                 let keys = vec![self.session(*session), self.cancelled(*session, ""), self.streams(*session)];
                 (Script::Claim, keys, args)
             }
-            StoreRequest::Append { session, stream, epoch, event, is_sent, answers, last } => {
+            StoreRequest::Append { session, stream, epoch, event, is_sent, answers, keep, last } => {
                 let args = vec![
                     text(stream),
                     epoch_text(*epoch),
@@ -252,7 +252,7 @@ impl Keys {
                     text(u8::from(*is_sent)),
                     answers.map(text).unwrap_or_default(),
                     last.map_or_else(|| text(0), millis),
-                    text(KEPT),
+                    text((*keep).max(1)),
                 ];
                 let keys = vec![self.session(*session), self.events(*session, stream), self.streams(*session)];
                 (Script::Append, keys, args)
@@ -477,7 +477,16 @@ mod tests {
             StoreRequest::Send { node: NODE.tag(), item: NodeItem::Missed },
             StoreRequest::Load { session, ttl: time },
             StoreRequest::Claim { session, stream: 7, requests: Vec::new(), node: NODE, over: Some(epoch) },
-            StoreRequest::Append { session, stream: 7, epoch, event, is_sent: true, answers: None, last: None },
+            StoreRequest::Append {
+                session,
+                stream: 7,
+                epoch,
+                event,
+                is_sent: true,
+                answers: None,
+                keep: 9,
+                last: None,
+            },
             StoreRequest::Read { session, stream: 7, after: 0 },
             StoreRequest::Cancel { session, request: RequestDigest([1; 32]), keep: time },
         ];

@@ -180,7 +180,7 @@ if known and known[2][2] == ARGV[4] then return 1 end
 if node .. ':' .. epoch ~= ARGV[2] then return {node, epoch} end
 if over ~= '0' then return 2 end
 if tonumber(ARGV[3]) ~= tonumber(last) + 1 then return {last} end
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[8], ARGV[3] .. '-0', 'data', ARGV[4])
+redis.call('XADD', KEYS[2], 'MAXLEN', ARGV[8], ARGV[3] .. '-0', 'data', ARGV[4])
 redis.call('PEXPIRE', KEYS[2], is_last and ARGV[7] or redis.call('PTTL', KEYS[1]))
 if ARGV[5] == '1' then sent = ARGV[3] end
 if is_last then

@@ -256,6 +256,7 @@ fn append(stream: u64, number: u64, answers: Option<&'static str>, last: Option<
         event: StoredEvent { number, data: "x".into() },
         is_sent: true,
         answers: answers.map(|id| RequestDigest::of(id.as_bytes())),
+        keep: 1000,
         last,
     }
 }

@@ -8,8 +8,6 @@ use core::time::Duration;
 
 /// The number of events that one reply has.
 const PAGE: usize = 100;
-/// The number of events that are kept of a stream.
-const EVENTS: usize = 1000;
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -46,6 +44,7 @@ pub(super) struct Appended {
     pub(super) event: StoredEvent,
     pub(super) is_sent: bool,
     pub(super) answers: Option<RequestDigest>,
+    pub(super) keep: usize,
     pub(super) last: Option<Duration>,
 }
 
@@ -87,7 +86,7 @@ impl Streams {
 
     pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
         let Some(stream) = self.streams.get_mut(&stream) else { return StoreReply::Missing };
-        let Appended { epoch, event, is_sent, answers, last } = appended;
+        let Appended { epoch, event, is_sent, answers, keep, last } = appended;
         if stream.events.contains(&event) {
             return StoreReply::Done;
         }
@@ -107,9 +106,7 @@ impl Streams {
         stream.open.retain(|open| answers != Some(open.request) && last.is_none());
         stream.over = last.map(|keep| now + keep);
         stream.events.push(event);
-        if stream.events.len() > EVENTS {
-            stream.events.remove(0);
-        }
+        stream.events.drain(..stream.events.len().saturating_sub(keep));
         StoreReply::Done
     }
 

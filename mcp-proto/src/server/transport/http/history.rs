@@ -24,7 +24,7 @@ struct Kept {
 }
 
 /// The bytes of an event beside its data.
-const OVERHEAD: usize = 64;
+pub(super) const OVERHEAD: usize = 64;
 
 impl History {
     /// Keeps an event. Returns its number and its size, in bytes.

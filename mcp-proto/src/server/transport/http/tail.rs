@@ -322,6 +322,13 @@ impl Server {
                     self.read_tail(x);
                 }
             }
+            Ok(StoreReply::Gap(before)) if before > tail.said => {
+                // Its client reads too slowly: the store has dropped what is in between.
+                tail.said = before;
+                let why = "a client has not read events while the store kept them";
+                self.wire.env.diagnose(DiagnosticKind::DroppedNotification, why);
+                self.read_tail(x);
+            }
             // It is not kept any more, or its session has ended.
             Ok(_) => self.end_tail(x),
             // It is read again soon.
@@ -385,8 +392,9 @@ impl Server {
                 for ((data, number), nth) in events.into_iter().zip(last + 1..).zip(1..) {
                     let event = StoredEvent { number, data };
                     let last = (nth == count).then_some(keep);
+                    let (keep, answers) = (self.shared.config.limits.server.history_events.max(1), None);
                     let append =
-                        StoreRequest::Append { session, stream, epoch, event, is_sent: false, answers: None, last };
+                        StoreRequest::Append { session, stream, epoch, event, is_sent: false, answers, keep, last };
                     self.wire.env.ask_store(append, Then::Nothing);
                 }
                 self.read_tail(x);

@@ -127,3 +127,33 @@ fn revocation_does_not_wait_behind_changes() {
         assert!(round < 10 || is_told, "the revocation is at the store soon");
     }
 }
+
+#[test]
+fn events_in_the_store_are_bounded_in_bytes_and_number() {
+    let mut nodes = Nodes::with(1, |config| {
+        let limits = &mut config.limits.server;
+        (limits.history_bytes, limits.history_events) = (50_000, 20);
+    });
+    let client = nodes.session(0, "{}");
+    let (_, responder) = nodes.stream(0, &client, 1);
+    let mut kept = |length: usize, count: u32, from: u32| {
+        for nth in from..from + count {
+            let bench = &mut nodes.sites[0].bench;
+            let mut progress = Progress::new(f64::from(nth));
+            progress.message = Some("x".repeat(length));
+            bench.server.notify(bench.now, responder.key(), Note::Progress(progress)).unwrap();
+            nodes.settle();
+        }
+        let place = nodes.asked().into_iter().rev().find_map(|request| match request {
+            StoreRequest::Append { session, stream, event, .. } => Some((session, stream, event.number)),
+            _ => None,
+        });
+        let ((session, stream, last), now) = (place.expect("events"), nodes.now());
+        let read = |after| StoreRequest::Read { session, stream, after };
+        let StoreReply::Gap(before) = nodes.store.apply(now, read(0)) else { panic!("all are kept") };
+        last - before
+    };
+    assert_eq!(kept(10, 40, 1), 20);
+    assert_eq!(kept(9_000, 30, 100), 5);
+    assert_eq!(kept(90_000, 1, 200), 1, "the last one is always kept");
+}

@@ -4,10 +4,11 @@
 
 mod replies;
 
-use super::super::history::event_id;
+use super::super::history::{OVERHEAD, event_id};
 use super::{HttpState, ResponseStream};
 use crate::error::DiagnosticKind;
 use crate::exchange::{ExchangeId, Outbound};
+use crate::limits::ServerLimits;
 use crate::rpc::{ErrorObject, Id, Message, Object, RawJson, code, error_response, parse};
 use crate::server::env::ServerEnv;
 use crate::server::keys::StreamKey;
@@ -40,6 +41,32 @@ pub(in crate::server) struct SharedStream {
     tails: BTreeSet<NodeTag>,
     /// Its exchange ends when nothing waits.
     closes: bool,
+    kept: KeptEvents,
+}
+
+/// The newest events of a stream that this server has added, as far as the store keeps them.
+#[derive(Debug, Default)]
+struct KeptEvents {
+    sizes: VecDeque<usize>,
+    bytes: usize,
+    /// There were older ones, which are not kept.
+    are_rest: bool,
+}
+
+impl KeptEvents {
+    /// Adds one of this size. Returns the number of the newest events that the store keeps from now
+    /// on, within the limits of a history. The events of another server have no sizes here: they
+    /// are kept until there is no room for those of this one.
+    fn add(&mut self, size: usize, limits: &ServerLimits) -> usize {
+        self.sizes.push_back(size);
+        self.bytes += size;
+        let is_too_much = |kept: &Self| kept.sizes.len() > limits.history_events || kept.bytes > limits.history_bytes;
+        while self.sizes.len() > 1 && is_too_much(self) {
+            self.bytes -= self.sizes.pop_front().unwrap_or_default();
+            self.are_rest = true;
+        }
+        if self.are_rest { self.sizes.len() } else { limits.history_events.max(1) }
+    }
 }
 
 /// Whether this server may write a stream.
@@ -60,6 +87,8 @@ struct WaitingEvent {
     /// Where the store was asked to keep it. It may be there until the store says something else,
     /// even after another server has taken the stream.
     place: Option<Place>,
+    /// The number of events that the store keeps with it.
+    keep: usize,
     /// The store has not replied yet.
     is_asked: bool,
     /// It was sent before the store has it.
@@ -75,7 +104,7 @@ pub(in crate::server) struct Place {
 
 impl WaitingEvent {
     const fn new(retry: Option<Duration>, data: Bytes, is_last: bool) -> Self {
-        Self { retry, data, is_last, place: None, is_asked: false, is_sent: false }
+        Self { retry, data, is_last, place: None, keep: 0, is_asked: false, is_sent: false }
     }
 }
 
@@ -89,7 +118,7 @@ enum Stored {
 }
 
 impl SharedStream {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             claim: StreamClaim::None,
             requests: Vec::new(),
@@ -97,6 +126,7 @@ impl SharedStream {
             waiting: VecDeque::new(),
             tails: BTreeSet::new(),
             closes: false,
+            kept: KeptEvents::default(),
         }
     }
 
@@ -313,13 +343,24 @@ impl HttpState {
         let (number, is_sent) = (stream.number, stream.exchange.is_some());
         let Some(shared) = &mut stream.shared else { return };
         for (event, nth) in shared.waiting.iter_mut().zip(shared.stored + 1..) {
-            let place = *event.place.get_or_insert(Place { epoch, number: nth });
+            let place = *event.place.get_or_insert_with(|| {
+                event.keep = shared.kept.add(event.data.len() + OVERHEAD, &env.config.limits.server);
+                Place { epoch, number: nth }
+            });
             if !event.is_asked {
                 let stored = StoredEvent { number: place.number, data: event.data.clone() };
                 let (answers, last) = (answered(&event.data), event.is_last.then_some(keep));
-                let epoch = place.epoch;
-                let request =
-                    StoreRequest::Append { session, stream: number, epoch, event: stored, is_sent, answers, last };
+                let (epoch, keep) = (place.epoch, event.keep);
+                let request = StoreRequest::Append {
+                    session,
+                    stream: number,
+                    epoch,
+                    event: stored,
+                    is_sent,
+                    answers,
+                    keep,
+                    last,
+                };
                 if !env.ask_store(request, Then::Append(key, place)) {
                     return env.stall(key);
                 }
