@@ -287,8 +287,11 @@ mod tests {
         RedisError::from((ErrorKind::Io, "no reply"))
     }
 
-    /// The tests of one feature run in one process: the provider is installed once.
     #[test]
+    #[cfg_attr(
+        any(feature = "tls", feature = "tls-graviola"),
+        expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a server that ends connections")
+    )]
     fn tls_has_cryptography_or_does_not_start() {
         assert_eq!(secure(["redis://127.0.0.1/", "unix:///a"]), Ok(()));
         let (tls, cluster) = (secure(["rediss://127.0.0.1/"]), secure(["redis://a/", "rediss://b/"]));

@@ -35,6 +35,7 @@ struct Server {
 
 impl Server {
     /// `None` without the program.
+    #[expect(clippy::disallowed_methods, reason = "a process of its own")]
     fn start(name: &str) -> Option<Self> {
         let folder = env::temp_dir().join(format!("mcp-redis-{}-{name}", process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -193,7 +194,8 @@ fn node_owns_what_it_works_on_and_not_what_has_ended() {
     // What was not carried out owns nothing.
     assert!(matches!(second.ask(put(7, 1, Some(B), LONG)), StoreReply::Task { owner: Some(A), .. }));
     assert_eq!(second.ask(put(50, 2, Some(B), LONG)), StoreReply::Missing);
-    (next(&first), next(&second));
+    next(&first);
+    next(&second);
     assert_eq!((owned(), server.run::<u64>(&format!("SCARD mcp:o:{{{B}}}"))), (5, 1));
     // One that it takes again stays, also if all this is one batch.
     first.ask(put(8, 2, None, LONG));
