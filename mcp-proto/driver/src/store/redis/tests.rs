@@ -1,5 +1,4 @@
-//! What requests do to the keys of a real server. Without the program `redis-server` these tests
-//! check nothing: `nodes stores` of `mcp-tests` needs it, and looks for keys that are left.
+//! What requests do to the keys of a real server. These tests need the program `redis-server`.
 
 use super::Redis;
 use crate::os::Clock;
@@ -34,18 +33,17 @@ struct Server {
 }
 
 impl Server {
-    /// `None` without the program.
     #[expect(clippy::disallowed_methods, reason = "a process of its own")]
-    fn start(name: &str) -> Option<Self> {
+    fn start(name: &str) -> Self {
         let folder = env::temp_dir().join(format!("mcp-redis-{}-{name}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut command = Command::new("redis-server");
         command.args(["--port", "0", "--save", "", "--dir"]).arg(&folder).arg("--unixsocket").arg(folder.join("s"));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().ok()?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("redis-server can be run");
         let server = Self { child, folder };
         for _ in 0..1000 {
             if Client::open(server.url()).unwrap().get_connection().is_ok() {
-                return Some(server);
+                return server;
             }
             thread::park_timeout(Duration::from_millis(10));
         }
@@ -175,7 +173,7 @@ fn sweep(peer: &Peer) -> Vec<TaskDigest> {
 
 #[test]
 fn node_owns_what_it_works_on_and_not_what_has_ended() {
-    let Some(server) = Server::start("owns") else { return };
+    let server = Server::start("owns");
     let (first, second) = (Peer::start(&server), Peer::start(&server));
     first.join(A);
     let next = |peer: &Peer| peer.ask(StoreRequest::IsMember { node: A });
@@ -207,7 +205,7 @@ fn node_owns_what_it_works_on_and_not_what_has_ended() {
 
 #[test]
 fn orphans_are_found_among_what_has_ended() {
-    let Some(server) = Server::start("orphans") else { return };
+    let server = Server::start("orphans");
     let (first, second) = (Peer::start(&server), Peer::start(&server));
     first.join(A);
     second.join(B);
@@ -225,7 +223,7 @@ fn orphans_are_found_among_what_has_ended() {
 
 #[test]
 fn hundred_orphans_are_found_at_once() {
-    let Some(server) = Server::start("hundred") else { return };
+    let server = Server::start("hundred");
     let (first, second) = (Peer::start(&server), Peer::start(&server));
     first.join(A);
     second.join(B);
@@ -274,7 +272,7 @@ fn fields(server: &Server) -> Vec<String> {
 
 #[test]
 fn ended_stream_is_dropped_in_its_time() {
-    let Some(server) = Server::start("ended") else { return };
+    let server = Server::start("ended");
     let peer = Peer::start(&server);
     let load = StoreRequest::Load { session: SESSION, ttl: LONG };
     let touch = StoreRequest::Touch { session: SESSION, ttl: LONG };
@@ -314,7 +312,7 @@ fn heard(what: &str) -> NodeItem {
 
 #[test]
 fn store_that_has_gone_back_and_gone_on_is_noticed() {
-    let Some(server) = Server::start("back") else { return };
+    let server = Server::start("back");
     let (first, second) = (Peer::start(&server), Peer::start(&server));
     say(&first, "before");
     second.join(B);
@@ -339,7 +337,7 @@ fn store_that_has_gone_back_and_gone_on_is_noticed() {
 
 #[test]
 fn node_reads_no_inbox_but_its_own() {
-    let Some(server) = Server::start("inbox") else { return };
+    let server = Server::start("inbox");
     let (first, second) = (Peer::start(&server), Peer::start(&server));
     let item = |nth: u32| NodeItem::Answer { session: SESSION, message: format!("{nth}").into() };
     let mut double = A;
@@ -364,7 +362,7 @@ fn node_reads_no_inbox_but_its_own() {
 
 #[test]
 fn policy_that_cannot_be_read_is_a_warning() {
-    let Some(server) = Server::start("policy") else { return };
+    let server = Server::start("policy");
     let peer = Peer::start(&server);
     assert_eq!(peer.join(A), StoreReply::Joined { warning: None });
     server.run::<String>("ACL SETUSER default -info");
@@ -381,7 +379,7 @@ fn policy_that_cannot_be_read_is_a_warning() {
 
 #[test]
 fn list_of_a_principal_drops_what_has_ended() {
-    let Some(server) = Server::start("list") else { return };
+    let server = Server::start("list");
     let (peer, principal, clock) = (Peer::start(&server), PrincipalDigest([3; 32]), Clock::start());
     let put = |nth: u16, version: u64, ttl: Duration| {
         // The clock of this node is years late.
