@@ -17,7 +17,11 @@ const PROOF: usize = 6;
 /// the new key as [`previous`](Self::previous), then every server gets it as
 /// [`current`](Self::current), with the old one as `previous`. The old one is needed for as long as
 /// something that was made with it is valid: a state for
-/// [`state_lifetime`](crate::limits::ServerLimits::state_lifetime).
+/// [`state_lifetime`](crate::limits::ServerLimits::state_lifetime), and with a
+/// [store](crate::server::store) a task for
+/// [`max_task_ttl`](crate::limits::ServerLimits::max_task_ttl). Drop it after the longer of the two.
+/// A session in a store has no such time while it is in use: one that began before the exchange
+/// then gets 404, and its client begins a new one.
 ///
 /// ```
 /// use mcp_proto::server::{ServerConfig, StateKeys};
@@ -33,7 +37,8 @@ const PROOF: usize = 6;
 pub struct StateKeys {
     /// The key for everything new.
     pub current: [u8; 32],
-    /// Another key whose states are accepted. A request that began under it goes on under it.
+    /// Another key, whose states, sessions and tasks are accepted. A request that began under it
+    /// goes on under it.
     pub previous: Option<[u8; 32]>,
 }
 
