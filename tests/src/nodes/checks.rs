@@ -9,23 +9,28 @@ use ureq::{Agent, Body};
 /// The time in which the servers hear of each other.
 const SOON: Duration = Duration::from_secs(10);
 
-struct Checks<'a> {
+/// The length of a task.
+const LENGTH: Duration = Duration::from_secs(3);
+
+/// The requests about a task. The last one ends it.
+const METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
+
+pub(super) struct Checks<'a> {
     agent: Agent,
     servers: &'a [String],
     checked: usize,
 }
 
 /// A response: its status, its session, and its message.
-struct Said {
+pub(super) struct Said {
     status: u16,
     session: String,
-    message: Value,
+    pub(super) message: Value,
 }
 
 /// Runs all of them. Returns their number.
 pub(super) fn check(servers: &[String]) -> Result<usize, String> {
-    let agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON)).build().new_agent();
-    let mut checks = Checks { agent, servers, checked: 0 };
+    let mut checks = Checks::new(servers);
     checks.twenty_calls_in_each_era()?;
     checks.nothing_crosses()?;
     checks.delete_ends_a_session_everywhere()?;
@@ -33,7 +38,12 @@ pub(super) fn check(servers: &[String]) -> Result<usize, String> {
     Ok(checks.checked)
 }
 
-impl Checks<'_> {
+impl<'a> Checks<'a> {
+    pub(super) fn new(servers: &'a [String]) -> Self {
+        let agent = Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON)).build().new_agent();
+        Self { agent, servers, checked: 0 }
+    }
+
     fn send(&self, at: usize, method: &str, fields: &[(&str, &str)], body: &Value) -> Result<Said, String> {
         let url = format!("http://{}/mcp", self.servers[at % self.servers.len()]);
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
@@ -122,13 +132,29 @@ impl Checks<'_> {
         Ok(())
     }
 
+    /// Begins a task with a tool, a text and a length. Returns its id.
+    pub(super) fn begin_task(
+        &self,
+        at: usize,
+        principal: &str,
+        tool: &str,
+        (text, length): (&str, Duration),
+    ) -> Result<String, String> {
+        let arguments = json!({"text": text, "millis": length.as_millis() as u64});
+        let created = self.modern(at, principal, "tools/call", tool, json!({"name": tool, "arguments": arguments}))?;
+        let task = created.message["result"]["taskId"].as_str();
+        task.map(str::to_owned).ok_or_else(|| format!("no task: {}", created.message))
+    }
+
+    /// Sends a request about a task.
+    pub(super) fn about(&self, at: usize, principal: &str, method: &str, task: &str) -> Result<Said, String> {
+        self.modern(at, principal, method, task, json!({"taskId": task, "inputResponses": {}}))
+    }
+
     /// Two principals, who try to reach what belongs to the other one.
     fn nothing_crosses(&mut self) -> Result<(), String> {
         let session = self.session(0, "ada")?;
-        let params = json!({"name": "job", "arguments": {"text": "hers", "millis": 3000}});
-        let created = self.modern(0, "ada", "tools/call", "job", params)?;
-        let task = created.message["result"]["taskId"].as_str().unwrap_or_default().to_owned();
-        self.expect(!task.is_empty(), || format!("no task: {}", created.message))?;
+        let task = self.begin_task(0, "ada", "job", ("hers", LENGTH))?;
         for at in 0..self.servers.len() {
             let mut theft = session.clone();
             theft[0].1 = "Bearer bob".to_owned();
@@ -138,10 +164,16 @@ impl Checks<'_> {
                 let said = self.send(at, method, &borrowed(&theft), &body)?;
                 self.expect(said.status == 404, || format!("{method} of a thief: {}", said.status))?;
             }
-            for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
-                let params = json!({"taskId": task, "inputResponses": {}});
-                let said = self.modern(at, "bob", method, &task, params)?;
+            let other = self.begin_task(at + 1, "ada", "job", ("other", LENGTH))?;
+            for (task, method) in [&task, &other].into_iter().flat_map(|task| METHODS.map(|method| (task, method))) {
+                let said = self.about(at, "bob", method, task)?;
                 self.expect(said.message["error"]["code"] == -32602, || format!("{method}: {}", said.message))?;
+            }
+            // Nothing but the principal was wrong.
+            for method in METHODS {
+                let said = self.about(at, "ada", method, &other)?;
+                let is_done = said.message["result"].is_object() && said.message["error"].is_null();
+                self.expect(is_done, || format!("{method} of its own client: {}", said.message))?;
             }
             let own = self.modern(at, "ada", "tasks/get", &task, json!({"taskId": task}))?;
             self.expect(own.message["result"]["taskId"] == task.as_str(), || format!("tasks/get: {}", own.message))?;
