@@ -13,8 +13,14 @@ process.on('unhandledRejection', (why) => failed('elsewhere', why));
 const below = (limit) => Math.floor(Math.random() * limit);
 const sleep = (millis) => new Promise((resolve) => setTimeout(resolve, millis));
 
+// The text of an error, with those of its numbers that are statuses.
+function text(why) {
+    const said = [why, why?.cause].filter(Boolean).map((error) => String(error.message ?? error)).join(': ');
+    return said.replace(/\d+/g, (number) => (/^[45]\d\d$/.test(number) ? number : '')).replace(/\s+/g, ' ');
+}
+
 function failed(what, why) {
-    const cause = `${what}: ${String(why?.message ?? why).replace(/\d/g, '').slice(0, 80)}`;
+    const cause = `${what}: ${text(why)}`.slice(0, 200);
     tally.failed[cause] = (tally.failed[cause] ?? 0) + 1;
 }
 

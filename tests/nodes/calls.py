@@ -19,10 +19,16 @@ tally = {"begun": 0, "answered": 0, "failed": {}, "slowest": 0, "faults": [], "a
 stopped = asyncio.Event()
 
 
+def text(why):
+    """The text of an error, with those of its numbers that are statuses."""
+    said = re.sub(r"\d+", lambda number: number[0] if re.fullmatch(r"[45]\d\d", number[0]) else "", str(why))
+    return f"{type(why).__name__} {' '.join(said.split())}"
+
+
 def failed(what, why):
     while isinstance(why, BaseExceptionGroup):
         why = why.exceptions[0]
-    cause = f"{what}: " + re.sub(r"\d", "", f"{type(why).__name__} {why}")[:80]
+    cause = f"{what}: {text(why)}"[:200]
     tally["failed"][cause] = tally["failed"].get(cause, 0) + 1
 
 

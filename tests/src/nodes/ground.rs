@@ -1,20 +1,26 @@
 //! The store, the servers, and nginx before them: child processes with a folder of their own.
 
+use super::crossed::{Crossed, FORMAT};
 use super::redis::{Servers, Shape};
-use super::server::{SERVER, serve};
+use super::server::{RUNS, SERVER, serve};
 use crate::adapters::{Adapter, Server};
 use crate::interop::listening::{Listening, PORT};
 use crate::interop::setup;
 use mcp_driver::ServerOptions;
 use mcp_driver::store::SharedMemory;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The number of servers: three of each adapter.
 pub(super) const SERVERS: usize = 6;
 
+/// The file of the requests, in the folder of nginx.
+const LOG: &str = "access.log";
+
 pub(super) struct Ground {
+    folder: PathBuf,
     place: Place,
     nginx: Listening,
 }
@@ -48,12 +54,15 @@ impl Ground {
             }
             None => {
                 let store = SharedMemory::new();
-                let server = |nth: usize| serve(adapter(nth), ServerOptions::new().store(store.clone()), "127.0.0.1:0");
+                let server = |nth: usize| {
+                    let options = ServerOptions::new().store(store.clone());
+                    serve(adapter(nth), options, "127.0.0.1:0", |_| {})
+                };
                 Place::Here((0..SERVERS).map(server).collect::<Result<_, _>>().map_err(|why| why.to_string())?)
             }
         };
         let nginx = start_nginx(&folder, &place.ports())?;
-        Ok(Self { place, nginx })
+        Ok(Self { folder, place, nginx })
     }
 
     /// Returns the address that clients use.
@@ -93,6 +102,22 @@ impl Ground {
         self.store()?.fail_over()
     }
 
+    /// Returns what has gone from one server to another.
+    pub(super) fn crossed(&self) -> Result<Crossed, String> {
+        let log = self.folder.join("nginx").join(LOG);
+        let log = fs::read_to_string(&log).map_err(|why| format!("{}: {why}", log.display()))?;
+        Ok(Crossed::read(&log))
+    }
+
+    /// Returns the number of tasks that have run more than once, since their server was killed.
+    pub(super) fn reruns(&self) -> usize {
+        let Place::Apart(_, servers) = &self.place else { return 0 };
+        let mut runs = BTreeMap::<String, u32>::new();
+        let lines = servers.iter().flat_map(Listening::lines);
+        lines.filter(|line| line.starts_with(RUNS)).for_each(|line| *runs.entry(line).or_default() += 1);
+        runs.values().filter(|runs| **runs > 1).count()
+    }
+
     fn store(&mut self) -> Result<&mut Servers, String> {
         match &mut self.place {
             Place::Apart(store, _) => Ok(store),
@@ -121,7 +146,8 @@ fn start_nginx(folder: &Path, ports: &[u16]) -> Result<Listening, String> {
             "daemon off; master_process off; pid nginx.pid; error_log stderr crit;
 events {{ worker_connections 4096; }}
 http {{
-    access_log off;
+    log_format crossed escape=json '{FORMAT}';
+    access_log {LOG} crossed;
     client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
     scgi_temp_path scgi;
     upstream nodes {{ {upstream} keepalive 64; }}

@@ -7,6 +7,7 @@
 mod callers;
 mod checks;
 mod cost;
+mod crossed;
 mod foreign;
 mod ground;
 mod redis;
@@ -19,6 +20,7 @@ pub use redis::Shape;
 use crate::interop::setup::{self, Which};
 use crate::sim::rng::Rng;
 use callers::{Callers, Tally};
+use crossed::Crossed;
 use foreign::Foreign;
 use ground::Ground;
 use mcp_driver::store;
@@ -36,6 +38,39 @@ const CLIENTS: usize = 80;
 /// The time after which a lost node is noticed, and what has run there is settled.
 const SETTLES: Duration = Duration::from_secs(25);
 
+/// What a call may fail with, in the words of the servers, of nginx and of the SDKs.
+const CAUSES: &[&str] = &[
+    // Its server was killed.
+    "the node that ran this request was lost",
+    "502 Bad Gateway",
+    "HTTP 502",
+    "504 Gateway Time-out",
+    // Its connection was one to that server.
+    "Transport closed",
+    "Connection closed",
+    "ClosedResourceError",
+    "SSE stream ended",
+    "No response received for request ID",
+    // The store was away.
+    "the store does not reply",
+    "the store of the sessions does not reply",
+    "the store of the tasks does not reply",
+    "503 Service Unavailable",
+    "HTTP 503",
+    // The store has lost what was written last: a task, a session, the event of a resumed stream.
+    "the server does not know the task any more",
+    "HTTP 400, after attempt to resume",
+    "HTTP 404",
+    "404 Not Found",
+    "Session not found",
+    "Session terminated",
+    // Python 2.x says the same of every status.
+    "Server returned an error response",
+];
+
+/// The words for a timeout. Some SDKs do not tell a call that its stream has ended.
+const TIMEOUTS: &[&str] = &["Request timed out", "TimeoutError", "no answer"];
+
 /// The numbers of a run.
 #[derive(Debug)]
 pub struct Report {
@@ -49,6 +84,9 @@ pub struct Report {
     ours: Tally,
     foreign: Vec<Foreign>,
     tasks: (usize, usize),
+    /// What has gone from one server to another, and the tasks that have run again.
+    crossed: Crossed,
+    reruns: usize,
 }
 
 /// Runs the suite of stores against a store of this shape, and once more after a failover. Returns
@@ -115,7 +153,8 @@ pub fn run(shape: Option<Shape>, length: Duration, seed: u64) -> Result<Report, 
     thread::sleep(SETTLES);
     let foreign = foreign::end(foreign);
     let ours = callers.end();
-    Ok(Report { shape, checked, kills, rollbacks, failovers, ours, foreign, tasks: tasks.end() })
+    let (tasks, crossed, reruns) = (tasks.end(), ground.crossed()?, ground.reruns());
+    Ok(Report { shape, checked, kills, rollbacks, failovers, ours, foreign, tasks, crossed, reruns })
 }
 
 impl Report {
@@ -138,6 +177,12 @@ impl Report {
             if tally.alive + may_hang < *count {
                 faults.push(format!("{name}: {} of {count} clients are answered at the end", tally.alive));
             }
+            if tally.slowest > callers::LONGEST.as_secs_f64() {
+                faults.push(format!("{name}: a call took {:.1} s", tally.slowest));
+            }
+            if tally.answered * 10 < tally.begun * 8 {
+                faults.push(format!("{name}: fewer than eight of ten calls are answered"));
+            }
         }
         if self.shape.is_some() && self.rollbacks == 0 || self.shape == Some(Shape::Sentinel) && self.failovers == 0 {
             faults.push("the store has not failed".to_owned());
@@ -150,7 +195,17 @@ impl Report {
             if self.kills == 0 && !tally.failed.is_empty() {
                 faults.push(format!("{name}: calls fail although nothing does: {:?}", tally.failed));
             }
+            let is_one = |cause: &str, words: &[&str]| words.iter().any(|known| cause.contains(known));
+            let timeouts = tally.failed.iter().filter(|(cause, _)| is_one(cause, TIMEOUTS)).map(|(_, count)| count);
+            let timeouts: u64 = timeouts.sum();
+            // On 2026-07-28 a call ends with its connection.
+            if timeouts * 20 > tally.begun || timeouts > 0 && name.ends_with("modern") {
+                faults.push(format!("{name}: {timeouts} calls have a timeout"));
+            }
+            let unknown = tally.failed.keys().filter(|cause| !is_one(cause, CAUSES) && !is_one(cause, TIMEOUTS));
+            faults.extend(unknown.map(|cause| format!("{name}: a call fails without a known cause: {cause}")));
         }
+        faults.extend(self.missing().map(|what| format!("{what} in the whole run")));
         let (ended, all) = self.tasks;
         if ended != all {
             faults.push(format!("{ended} of {all} tasks are complete"));
@@ -159,12 +214,28 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Returns what was to happen, and has not.
+    fn missing(&self) -> impl Iterator<Item = &'static str> {
+        let Crossed { resumed, answered, repeated } = self.crossed;
+        let has_kills = self.shape.is_some();
+        let all = [
+            (has_kills && resumed == 0, "no stream was resumed at another server"),
+            (answered == 0, "no question of a session was answered through another server"),
+            (repeated == 0, "no call was repeated with its answer at another server"),
+            (has_kills && self.reruns == 0, "no server of a task was killed"),
+        ];
+        all.into_iter().filter_map(|(is_missing, what)| is_missing.then_some(what))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { shape, checked, kills, rollbacks, failovers, ours, foreign, tasks } = self;
+        let Self { shape, checked, kills, rollbacks, failovers, ours, foreign, tasks, crossed, reruns } = self;
         let shape = shape.map_or("memory", Shape::name);
         writeln!(f, "{shape}: {kills} kills, {rollbacks} times back, {failovers} failovers, {checked} single checks")?;
-        writeln!(f, "tasks that were to survive: {} of {}", tasks.0, tasks.1)?;
+        writeln!(f, "tasks that were to survive: {} of {}; {reruns} tasks have run again", tasks.0, tasks.1)?;
+        writeln!(f, "{crossed}")?;
         write!(f, "{:<24} {CLIENTS:>3} clients  {ours}", "ours")?;
         for Foreign { name, count, tally } in foreign {
             write!(f, "\n{name:<24} {count:>3} clients  {tally}")?;

@@ -18,6 +18,9 @@ pub const SERVER: &str = "node-server";
 /// In the place of a shape: the server has no store.
 pub(super) const NO_STORE: &str = "none";
 
+/// The beginning of a line of the program, for each time that a task runs.
+pub(super) const RUNS: &str = "runs ";
+
 #[derive(serde::Deserialize)]
 struct Asked {
     text: String,
@@ -50,8 +53,9 @@ fn ask(cx: &Cx, asked: &Asked) -> Result<String, ToolError> {
     }
 }
 
-fn job(cx: &Cx, asked: Asked) -> Result<String, ToolError> {
+fn job(cx: &Cx, asked: Asked, runs: fn(&str)) -> Result<String, ToolError> {
     cx.into_task(TaskOptions::new().poll(Duration::from_millis(200)))?;
+    runs(&asked.text);
     wait(cx, &asked);
     Ok(asked.text)
 }
@@ -59,7 +63,7 @@ fn job(cx: &Cx, asked: Asked) -> Result<String, ToolError> {
 /// Ends the access of a principal.
 type Revoke = Arc<OnceLock<Box<dyn Fn(&Principal) + Send + Sync>>>;
 
-fn router(revoke: Revoke) -> Router {
+fn router(revoke: Revoke, runs: fn(&str)) -> Router {
     Router::new("nodes", "1")
         .tool(tool("echo"), |_cx, asked: Asked| Ok(asked.text))
         .tool(tool("slow"), |cx, asked: Asked| {
@@ -67,7 +71,7 @@ fn router(revoke: Revoke) -> Router {
             Ok(asked.text)
         })
         .tool(tool("ask"), |cx, asked: Asked| ask(cx, &asked))
-        .tool(tool("job").task(TaskSupport::Optional).rerun(true), |cx, asked: Asked| job(cx, asked))
+        .tool(tool("job").task(TaskSupport::Optional).rerun(true), move |cx, asked: Asked| job(cx, asked, runs))
         .tool(tool("revoke"), move |_cx, asked: Asked| {
             revoke.get().into_iter().for_each(|revoke| revoke(&Principal(asked.text.clone().into())));
             Ok("revoked")
@@ -83,17 +87,17 @@ fn router(revoke: Revoke) -> Router {
         })
 }
 
-/// Serves with these options.
+/// Serves with these options. `runs` gets the text of each task that runs.
 ///
 /// # Errors
 /// It cannot listen.
-pub(super) fn serve(adapter: Adapter, options: ServerOptions, address: &str) -> io::Result<Server> {
+pub(super) fn serve(adapter: Adapter, options: ServerOptions, address: &str, runs: fn(&str)) -> io::Result<Server> {
     let revoke = Revoke::default();
     let options = options.on_admit(|head, _| {
         let token = head.and_then(|head| head.headers.get("authorization")?.strip_prefix("Bearer "));
         Admission::Accept(token.map(|name| Principal(name.into())))
     });
-    let server = adapter.serve_http((router(Arc::clone(&revoke)), options), address)?;
+    let server = adapter.serve_http((router(Arc::clone(&revoke), runs), options), address)?;
     drop(revoke.set(Box::new(server.revoking())));
     Ok(server)
 }
@@ -108,7 +112,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         None if shape == NO_STORE => ServerOptions::new(),
         None => return ExitCode::FAILURE,
     };
-    match serve(adapter, options, &format!("127.0.0.1:{port}")) {
+    match serve(adapter, options, &format!("127.0.0.1:{port}"), |text| println!("{RUNS}{text}")) {
         Ok(server) => {
             server.wait();
             ExitCode::SUCCESS

@@ -85,6 +85,16 @@ pub async fn run(url: &str, count: &str, mode: &str) -> Result<(), Box<dyn Error
     Ok(())
 }
 
+/// Returns a text with those of its numbers that are statuses.
+fn with_statuses(text: &str) -> String {
+    let is_status = |number: &str| number.len() == 3 && number.starts_with(['4', '5']);
+    let parts = text.split_inclusive(|c: char| !c.is_ascii_digit()).map(|part| {
+        let (number, rest) = part.split_at(part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
+        if is_status(number) { part } else { rest }
+    });
+    parts.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn below(limit: u64) -> u64 {
     RandomState::new().build_hasher().finish() % limit
 }
@@ -95,7 +105,7 @@ impl Clients {
     }
 
     fn failed(&self, what: &str, why: &str) {
-        let cause: String = format!("{what}: {why}").chars().filter(|c| !c.is_ascii_digit()).take(80).collect();
+        let cause: String = format!("{what}: {}", with_statuses(why)).chars().take(300).collect();
         self.tell(|tally| *tally.failed.entry(cause).or_default() += 1);
     }
 
