@@ -19,9 +19,9 @@ const PROOF: usize = 6;
 /// something that was made with it is valid: a state for
 /// [`state_lifetime`](crate::limits::ServerLimits::state_lifetime), and with a
 /// [store](crate::server::store) a task for
-/// [`max_task_ttl`](crate::limits::ServerLimits::max_task_ttl). Drop it after the longer of the two.
-/// A session in a store has no such time while it is in use: one that began before the exchange
-/// then gets 404, and its client begins a new one.
+/// [`max_task_ttl`](crate::limits::ServerLimits::max_task_ttl). Drop it after the longer of the
+/// two. A session in a store has no such time while it is in use: one that began before the
+/// exchange then gets 404, and its client begins a new one.
 ///
 /// ```
 /// use mcp_proto::server::{ServerConfig, StateKeys};
