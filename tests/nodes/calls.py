@@ -9,6 +9,7 @@ import random
 import re
 import sys
 import time
+from contextlib import AsyncExitStack
 
 TIMEOUT = 40
 ENDS = 90
@@ -60,7 +61,10 @@ async def client(connected, url, mode, nth):
 
     async def life():
         try:
-            async with connected(url, mode, word) as session:
+            async with AsyncExitStack() as stack:
+                # The SDK waits for ever for a stream that has ended meanwhile.
+                async with asyncio.timeout(TIMEOUT):
+                    session = await stack.enter_async_context(connected(url, mode, word))
                 while not stopped.is_set():
                     if not await call(session, random.choice(TOOLS), word):
                         return False

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The timeout of each call, that of clients on other SDKs too, and how much longer it may take on a
-/// busy machine.
+/// The timeout of each call, that of clients on other SDKs too, and how much longer it may take on
+/// a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(40);
 const MARGIN: Duration = Duration::from_secs(5);
 /// The longest that a call may take.
