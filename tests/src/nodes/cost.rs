@@ -1,7 +1,9 @@
-//! What a store costs: requests and time of a call, of an event and of sessions at rest, and how
-//! soon a killed server is noticed.
+//! What a store costs: commands and time of a call, of an event and of sessions at rest, how soon a
+//! killed server is noticed, and how soon its tasks are settled.
 
+use super::checks::Checks;
 use super::ground::{Ground, SERVERS};
+use super::monitor::Monitor;
 use super::redis::{Servers, Shape, cli};
 use super::server::{NO_STORE, SERVER};
 use crate::adapters::{Adapter, Client};
@@ -22,6 +24,11 @@ use std::time::{Duration, Instant};
 const CALLS: u32 = 4000;
 const EVENTS: u64 = 100;
 const SESSIONS: u64 = 10_000;
+/// The number of tasks of a killed server, and of the clients that have called them.
+const ORPHANS: usize = 10_000;
+const OWNERS: usize = 8;
+/// The longest wait for their end.
+const LONGEST: Duration = Duration::from_secs(300);
 /// The time for which sessions are at rest.
 const REST: Duration = Duration::from_secs(70);
 
@@ -59,6 +66,7 @@ pub(super) fn measure() -> Result<Vec<Row>, String> {
     }
     drop(store);
     noticed(&mut rows)?;
+    orphans(&mut rows)?;
     Ok(rows)
 }
 
@@ -78,12 +86,6 @@ fn number(store: &Servers, section: &str, name: &str) -> Result<f64, String> {
     value.parse().map_err(|_| format!("no {name}"))
 }
 
-/// Returns the number of commands that were not a part of a script: all of a server are scripts,
-/// but for its reads of what others say.
-fn requests(store: &Servers) -> Result<f64, String> {
-    number(store, "commandstats", "cmdstat_evalsha:calls=")
-}
-
 fn connected(url: &str) -> Result<Client, String> {
     let options = ClientOptions::new().set(|config| config.policy = Policy::Legacy);
     Adapter::Blocking.connect(url.to_owned(), options).map_err(|why| why.to_string())
@@ -97,25 +99,26 @@ fn calls(store: &Servers, with: &str, without: &str, rows: &mut Vec<Row>) -> Res
         result.map(|_| begun.elapsed()).map_err(|why| why.to_string())
     };
     let mut times = [Vec::new(), Vec::new()];
-    let before = requests(store)?;
+    let monitor = Monitor::start(store.port())?;
     for _ in 0..CALLS {
         for (client, times) in clients.iter().zip(&mut times) {
             times.push(call(client)?);
         }
     }
-    let commands = (requests(store)? - before) / f64::from(CALLS);
+    let commands = monitor.end()? / f64::from(CALLS);
     let [with, without] = times.map(|mut times| {
         times.sort();
         times[times.len() / 2].as_secs_f64() * 1000.0
     });
     rows.push(Row { name: "a legacy call: commands", value: commands, most: 1.0 });
     rows.push(Row { name: "a legacy call: milliseconds more", value: with - without, most: 0.2 });
-    let before = requests(store)?;
+    let monitor = Monitor::start(store.port())?;
     let arguments = Object::new().with("text", "x").with("millis", EVENTS * 10).with("steps", EVENTS);
     let progress = tools::call("slow").arguments(&arguments).on_progress(|_| {});
     clients[0].call(progress).map_err(|why| why.to_string())?;
-    let appends = (requests(store)? - before) / EVENTS as f64;
-    // The claim of the stream, its response and a renewal of the lease are no events.
+    let appends = monitor.end()? / EVENTS as f64;
+    // The claim of the stream, its response, a renewal of the lease and a read of what others say
+    // are no events.
     rows.push(Row { name: "an event of a stream: commands", value: appends, most: 1.1 });
     Ok(())
 }
@@ -128,9 +131,9 @@ fn sessions(store: &Servers, port: u16, rows: &mut Vec<Row>) -> Result<(), Strin
     }
     thread::sleep(Duration::from_secs(5));
     let held = (number(store, "memory", "used_memory:")? - before) / SESSIONS as f64 / 1024.0;
-    let (before, begun) = (requests(store)?, Instant::now());
+    let (monitor, begun) = (Monitor::start(store.port())?, Instant::now());
     thread::sleep(REST);
-    let rate = (requests(store)? - before) / begun.elapsed().as_secs_f64();
+    let rate = monitor.end()? / begun.elapsed().as_secs_f64();
     rows.push(Row { name: "10,000 sessions with open streams: KiB of each", value: held, most: 7.0 });
     rows.push(Row { name: "10,000 sessions with open streams: commands a second", value: rate, most: 200.0 });
     Ok(())
@@ -193,5 +196,45 @@ fn noticed(rows: &mut Vec<Row>) -> Result<(), String> {
     }
     let value = ended.saturating_duration_since(killed).as_secs_f64();
     rows.push(Row { name: "a killed server: seconds until its call ends", value, most: 20.0 });
+    Ok(())
+}
+
+/// A server is killed that has tasks, which do not run again.
+fn orphans(rows: &mut Vec<Row>) -> Result<(), String> {
+    // One of an adapter that needs no thread for each.
+    const OWNER: usize = 1;
+    let mut ground = Ground::start(Some(Shape::One))?;
+    let servers = ground.addresses();
+    let create = |owner: usize| {
+        let (checks, principal) = (Checks::new(&servers[OWNER..=OWNER]), format!("owner-{owner}"));
+        let task = |_| checks.begin_task(0, &principal, "once", ("orphan", LONGEST));
+        (0..ORPHANS / OWNERS).map(task).collect::<Result<Vec<_>, _>>()
+    };
+    let tasks = thread::scope(|scope| {
+        let threads: Vec<_> = (0..OWNERS).map(|owner| scope.spawn(move || create(owner))).collect();
+        let tasks = threads.into_iter().map(|thread| thread.join().map_err(|_| "it panicked".to_owned())?);
+        tasks.collect::<Result<Vec<_>, String>>()
+    })?;
+    let owned = ground.owned()?;
+    if owned != ORPHANS {
+        return Err(format!("the store knows of {owned} tasks of a server"));
+    }
+    let killed = Instant::now();
+    ground.kill(OWNER)?;
+    while ground.owned()? > 0 && killed.elapsed() < LONGEST {
+        thread::sleep(Duration::from_millis(200));
+    }
+    let value = killed.elapsed().as_secs_f64();
+    rows.push(Row { name: "10,000 tasks of a killed server: seconds until they end", value, most: 60.0 });
+    let checks = Checks::new(&servers);
+    for (owner, tasks) in tasks.iter().enumerate() {
+        // Some of them.
+        for task in tasks.iter().step_by(50) {
+            let said = checks.about(0, &format!("owner-{owner}"), "tasks/get", task)?;
+            if said.message["result"]["status"] != "failed" {
+                return Err(format!("a task of a killed server: {}", said.message));
+            }
+        }
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The store, the servers, and nginx before them: child processes with a folder of their own.
 
 use super::crossed::{Crossed, FORMAT};
-use super::redis::{Servers, Shape};
+use super::redis::{Servers, Shape, cli};
 use super::server::{RUNS, SERVER, serve};
 use crate::adapters::{Adapter, Server};
 use crate::interop::listening::{Listening, PORT};
@@ -100,6 +100,14 @@ impl Ground {
     /// The replica of the store takes over.
     pub(super) fn fail_over(&mut self) -> Result<(), String> {
         self.store()?.fail_over()
+    }
+
+    /// Returns the number of tasks that servers work on, as the store has them.
+    pub(super) fn owned(&mut self) -> Result<usize, String> {
+        let port = self.store()?.port().to_string();
+        let keys = cli(["-p", &port, "--scan", "--pattern", "mcp:o:*"])?;
+        let count = |key| cli(["-p", &port, "SCARD", key])?.trim().parse::<usize>().map_err(|why| why.to_string());
+        keys.lines().map(count).sum()
     }
 
     /// Returns what has gone from one server to another.

@@ -10,6 +10,7 @@ mod cost;
 mod crossed;
 mod foreign;
 mod ground;
+mod monitor;
 mod redis;
 pub mod server;
 mod tasks;

@@ -7,6 +7,7 @@ use mcp_driver::ServerOptions;
 use mcp_proto::input::{Admission, Principal};
 use mcp_proto::server::{Hosts, SsePaths};
 use mcp_proto::{Cx, ElicitResult, Form, Progress, Router, TaskOptions, TaskSupport, ToolError, tool};
+use smol::Timer;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -60,6 +61,13 @@ fn job(cx: &Cx, asked: Asked, runs: fn(&str)) -> Result<String, ToolError> {
     Ok(asked.text)
 }
 
+/// A task that does not run again, and takes no thread.
+async fn once(cx: Cx, asked: Asked) -> Result<String, ToolError> {
+    cx.into_task(TaskOptions::new())?;
+    Timer::after(Duration::from_millis(asked.millis)).await;
+    Ok(asked.text)
+}
+
 /// Ends the access of a principal.
 type Revoke = Arc<OnceLock<Box<dyn Fn(&Principal) + Send + Sync>>>;
 
@@ -72,6 +80,7 @@ fn router(revoke: Revoke, runs: fn(&str)) -> Router {
         })
         .tool(tool("ask"), |cx, asked: Asked| ask(cx, &asked))
         .tool(tool("job").task(TaskSupport::Optional).rerun(true), move |cx, asked: Asked| job(cx, asked, runs))
+        .tool_async(tool("once").task(TaskSupport::Optional), once)
         .tool(tool("revoke"), move |_cx, asked: Asked| {
             revoke.get().into_iter().for_each(|revoke| revoke(&Principal(asked.text.clone().into())));
             Ok("revoked")
@@ -84,6 +93,10 @@ fn router(revoke: Revoke, runs: fn(&str)) -> Router {
             config.limits.server.max_streams = 20_000;
             config.limits.server.max_exchanges = 20_000;
             config.limits.server.max_sessions = 20_000;
+            config.limits.server.max_running_requests = 20_000;
+            // Sessions at rest are touched as often as they may be.
+            config.limits.server.session_sweep = Duration::from_secs(60);
+            config.limits.server.max_tasks = 40_000;
         })
 }
 
