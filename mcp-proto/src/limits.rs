@@ -9,7 +9,8 @@ use core::time::Duration;
 
 /// All limits, grouped by what they apply to.
 #[derive(Clone, PartialEq, Debug, Default)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize), serde(default))]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "record", serde(default))]
 #[non_exhaustive]
 pub struct Limits {
     /// Limits of the client engine.
@@ -34,7 +35,8 @@ impl Limits {
 
 /// Limits of the client engine.
 #[derive(Clone, PartialEq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize), serde(default))]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "record", serde(default))]
 #[non_exhaustive]
 pub struct ClientLimits {
     /// Maximum number of calls that have not ended, plus tracked notifications. The engine refuses
@@ -142,7 +144,8 @@ pub struct ClientLimits {
 /// | [`max_state_params`](Self::max_state_params) | the time to verify this many bytes for each request | wait for that time at most |
 /// | [`max_queued_events`](Self::max_queued_events) | all of it, with notifications and diagnostics | may have theirs counted instead of delivered |
 #[derive(Clone, PartialEq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize), serde(default))]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "record", serde(default))]
 #[non_exhaustive]
 pub struct ServerLimits {
     /// Number of shares into which the server divides the limits that all clients share:
@@ -350,7 +353,8 @@ impl ServerLimits {
 /// Limits of the codecs and connections. Those of bodies and events count the bytes after the
 /// content coding is decoded (feature `gzip`); a declared length counts too.
 #[derive(Clone, PartialEq, Debug)]
-#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize), serde(default))]
+#[cfg_attr(feature = "record", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "record", serde(default))]
 #[non_exhaustive]
 pub struct FrameLimits {
     /// Maximum length of one line without its newline, in bytes. A longer line is one

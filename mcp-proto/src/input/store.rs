@@ -128,10 +128,10 @@ pub enum StoreRequest {
         /// The epoch that ends with this.
         over: Option<Epoch>,
     },
-    /// Add an event to a stream, and drop old ones. The reply is [`Done`](StoreReply::Done), also if the event is
-    /// there, in whichever epoch it was added; [`Fenced`](StoreReply::Fenced) if the stream has
-    /// another epoch; [`Gap`](StoreReply::Gap) unless the number follows the last one;
-    /// [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing).
+    /// Add an event to a stream, and drop old ones. The reply is [`Done`](StoreReply::Done), also
+    /// if the event is there, in whichever epoch it was added; [`Fenced`](StoreReply::Fenced) if
+    /// the stream has another epoch; [`Gap`](StoreReply::Gap) unless the number follows the last
+    /// one; [`Over`](StoreReply::Over) after the last event; or [`Missing`](StoreReply::Missing).
     Append {
         /// The session.
         session: SessionDigest,

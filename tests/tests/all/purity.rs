@@ -32,9 +32,11 @@ const FRAGILE: [&str; 6] = ["RawValue", "flatten", "untagged", "tag", "content",
 
 /// The attributes for recordings: externally tagged derives, and fields that `record` writes. The
 /// types of the protocol are decoded without them.
-const RECORDED: [(&str, &[&str]); 4] = [
+const RECORDED: [(&str, &[&str]); 5] = [
     ("#[cfg_attr(feature = \"\", derive(serde::Serialize, serde::Deserialize))]", &["record"]),
     ("#[cfg_attr(feature = \"\", derive(serde::Serialize))]", &["record"]),
+    // A recording from before a limit existed.
+    ("#[cfg_attr(feature = \"\", serde(default))]", &["record"]),
     ("#[cfg_attr(feature = \"\", serde(with = \"\"))]", &["record", "crate::record::value"]),
     (
         "#[cfg_attr(feature = \"\", serde(from = \"\", into = \"\"))]",

@@ -108,10 +108,12 @@ impl World {
         let headers = headers.with("Accept", accept).with("Content-Type", "application/json").with("Host", "localhost");
         let head = RequestHead { method: method.to_owned().into(), target: "/mcp".into(), headers };
         let (id, x) = (self.nodes[at].id, self.nodes[at].exchange());
+        // So that streams are resumed elsewhere.
+        let cuts = if matches!(kind, Kind::Call(..)) { 800 } else { 100 };
         self.exchanges.insert((id, x), Exchange { kind, last });
         let after = self.soon(20);
         self.later(after, SimEvent::Request(id, x, head, body));
-        if self.hit(Fault::ConnectionCut, 100) {
+        if self.hit(Fault::ConnectionCut, cuts) {
             let most = self.rng.of(&[20, 300, 5000]);
             let after = self.soon(most);
             self.later(after, SimEvent::Cut(id, x));
@@ -330,6 +332,8 @@ impl World {
                 let Some(call) = self.sessions[session].calls.get_mut(&id) else { return };
                 match call.cursor.is_some() {
                     _ if call.place.is_some() => {}
+                    // Its client does not wait for it. Its stream may be over without an answer.
+                    _ if call.is_cancelled => call.is_lost = true,
                     true => self.resume_soon(session, id),
                     false => call.is_lost = true,
                 }
