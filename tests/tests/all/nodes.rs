@@ -22,8 +22,9 @@ fn servers_that_share_a_store_keep_the_invariants_under_faults() {
 }
 
 /// Seeds of former failures: a server showed the end of its copy of a task that another one had
-/// ended (200478), or a model expected a revocation that the store had never got.
-const FAILED_ONCE: [u64; 3] = [200478, 200226, 50354];
+/// ended (200478), a model expected a revocation that the store had never got, or a server sent the
+/// own stream of a session as one of another server, and ended it (54312).
+const FAILED_ONCE: [u64; 4] = [200478, 200226, 50354, 54312];
 
 #[test]
 fn seeds_of_former_failures_keep_the_invariants() {

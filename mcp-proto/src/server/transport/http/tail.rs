@@ -197,7 +197,14 @@ impl Server {
     fn opening_is_read(&mut self, mut opening: Box<Opening>, owner: Epoch, is_over: bool) {
         let Opening { x, digest, stream, after, .. } = *opening;
         let said = opening.events.last().map_or(after.unwrap_or(0), |event| event.number);
-        if let Some(key) = self.wire.http.stream_numbered(digest, stream).filter(|_| !is_over) {
+        let here = self.wire.http.stream_numbered(digest, stream).filter(|_| !is_over);
+        if stream == OWN && here.is_none() {
+            // It was claimed, and lost while the store was asked.
+            opening.events.clear();
+            opening.over = None;
+            return self.ask_opening(opening);
+        }
+        if let Some(key) = here {
             let shared = self.wire.http.stream(key).and_then(|stream| stream.shared.as_ref());
             let (stored, is_held) = shared.map_or((0, true), |shared| (shared.stored(), shared.is_held()));
             if stream == OWN && shared.is_some_and(|shared| !shared.is_held_in(owner)) {

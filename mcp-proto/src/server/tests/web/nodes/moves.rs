@@ -211,3 +211,44 @@ fn session_of_a_store_that_has_lost_it_ends() {
     assert!(nodes.call(1, &client, 3)[0].starts_with("404 "), "nor the session then");
     drop(responder);
 }
+
+#[test]
+fn own_stream_lost_while_it_is_read_is_claimed_again() {
+    let mut nodes = Nodes::new(1);
+    let client = nodes.session(0, "{}");
+    let own = nodes.listen(0, &client);
+    nodes.publish(0, Change::Tools);
+    nodes.sites[0].cut(own);
+    nodes.pass(4 * SECOND);
+    let x = nodes.sites[0].begin("GET", client.after("s0-0").with("Accept", "text/event-stream"));
+    nodes.sites[0].bench.item(x, Inbound::End);
+    let (mut late, now) = (None, nodes.now());
+    nodes.settle_with(usize::MAX, |_, token, request, store| match request {
+        StoreRequest::Read { .. } => {
+            late = Some((token, store.apply(now, request.clone())));
+            Fate::Nothing
+        }
+        _ => Fate::Store,
+    });
+    // The lease lapses meanwhile: the server is another node, and has no streams.
+    let before = nodes.owns[0].expect("a node");
+    nodes.sites[0].pass(SECOND);
+    let (token, reply) = late.expect("it reads");
+    nodes.settle_with(usize::MAX, |_, _, request, _| match request {
+        StoreRequest::Renew { node, .. } if *node == before => Fate::Result(Ok(StoreReply::Lapsed)),
+        _ => Fate::Store,
+    });
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.stored(bench.now, token, Ok(reply));
+    nodes.settle();
+    nodes.asked();
+    for _ in 0..30 {
+        nodes.pass(SECOND);
+    }
+    nodes.publish(0, Change::Tools);
+    let asked = nodes.asked();
+    let is_last = |request: &StoreRequest| matches!(request, StoreRequest::Append { last: Some(_), .. });
+    assert!(!asked.iter().any(is_last), "it does not end: {asked:?}");
+    let said = nodes.sites[0].said(x);
+    assert!(events(&said).1.len() >= 2 && !said.contains(&"end".to_string()), "{said:?}");
+}
