@@ -135,7 +135,7 @@ impl Nodes {
                     };
                     site.bench.server.stored(site.bench.now, token, result);
                 }
-                for item in own.into_iter().flat_map(|own| self.store.take_arrived(now, *own)) {
+                for item in own.iter().flat_map(|own| self.store.take_arrived(now, *own)) {
                     has_arrived = true;
                     site.bench.server.arrived(site.bench.now, item);
                 }
