@@ -58,7 +58,7 @@ fn running_call_outlives_its_connection_and_can_be_resumed() {
     assert!(heard[0].starts_with("SessionOpened") && heard[3].starts_with("SessionEnded"), "{heard:?}");
     assert!(heard[3].contains("Deleted"), "{heard:?}");
     assert_eq!(heard[1], format!("Kept {id} 0"));
-    assert!(heard[2].starts_with("Store"), "{heard:?}");
+    assert!(heard[2].starts_with("Kept"), "{heard:?}");
 }
 
 // covers: SHTTP-S-028, B-149
