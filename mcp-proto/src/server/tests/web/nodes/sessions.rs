@@ -2,7 +2,6 @@
 
 use super::*;
 
-// covers: HTTP-S-010
 #[test]
 fn session_goes_on_at_every_server() {
     let mut nodes = Nodes::new(2);
@@ -55,7 +54,7 @@ fn session_that_ends_at_one_server_ends_at_all() {
     assert_eq!(nodes.store.sessions(nodes.now()), 0);
 }
 
-// covers: HTTP-S-013, ELIC-S-001
+// covers: HTTP-S-013
 #[test]
 fn question_of_one_server_is_answered_at_another() {
     let mut nodes = Nodes::new(2);
@@ -301,7 +300,6 @@ fn loads_are_bounded_and_one_serves_many_requests() {
     assert!(nodes.sites[1].bench.server.wire.env.node.as_ref().unwrap().loading.is_empty());
 }
 
-// covers: SSE-S-004
 #[test]
 fn message_posted_at_another_server_reaches_its_stream() {
     let mut nodes = Nodes::with(2, |config| {
@@ -409,7 +407,6 @@ fn revocation_reaches_the_store_once_it_replies_again() {
     }
 }
 
-// covers: HTTP-S-010
 #[test]
 fn session_that_is_idle_at_one_server_may_be_in_use_at_another() {
     for fresh in [30, 3600] {

@@ -191,7 +191,6 @@ fn question_without_a_stream_goes_where_the_client_listens() {
     assert_eq!(nodes.sites[0].said(x), ok(1));
 }
 
-// covers: CANC-S-001
 #[test]
 fn request_is_cancelled_at_another_server() {
     let mut nodes = Nodes::new(2);

@@ -181,7 +181,6 @@ fn task_is_cancelled_at_another_server() {
     (0..2).for_each(|at| assert_eq!(nodes.status(at, &id), "cancelled", "server {at}"));
 }
 
-// covers: TASKX-S-020
 #[test]
 fn question_of_a_task_is_answered_at_any_server() {
     let mut nodes = Nodes::with_tasks(3);
@@ -483,7 +482,6 @@ fn task_of_another_principal_is_not_watched() {
     }
 }
 
-// covers: TASKX-S-004
 #[test]
 fn task_belongs_to_its_principal_at_every_server() {
     let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
@@ -511,7 +509,6 @@ fn task_belongs_to_its_principal_at_every_server() {
     assert_eq!((error(&said).code, nodes.asked()), (-32602, vec![]));
 }
 
-// covers: TASKL-S-012
 #[test]
 fn older_client_waits_and_answers_at_any_server() {
     let mut nodes = Nodes::with(2, |config| (config.admit, config.tasks) = (true, true));
