@@ -26,7 +26,7 @@
 //! An open request that has half of the metadata of 2026-07-28 is answered with -32602. So is every
 //! one on a server without a legacy revision, except `initialize`: -32022.
 
-use super::era::{AdmittedRequest, Awaited, Caller, RequestParts, Transport};
+use super::era::{AdmittedRequest, AwaitTarget, Caller, RequestParts, Transport};
 use super::keys::SessionRef;
 use super::listen::SubscriptionRequest;
 use super::response::ErrorReply;
@@ -119,7 +119,7 @@ impl Server {
             {
                 let admitted =
                     self.admit_request(context, |caller| parts.admit_modern(request, version, caller, false, false))?;
-                Ok(Modern::Run(AdmittedRequest { awaits: Some(Awaited::Store), ..admitted }))
+                Ok(Modern::Run(AdmittedRequest { awaits: Some(AwaitTarget::Store), ..admitted }))
             }
             method @ (tasks::GET | tasks::UPDATE | tasks::CANCEL) if self.shared.config.tasks => {
                 let result = self.task_request(context.exchange, method, &parts)?;
@@ -201,13 +201,13 @@ impl Server {
                 let is_about_tasks = matches!(method, tasks::GET | tasks::CANCEL | tasks::RESULT)
                     || method == tasks::LIST && self.shared.config.admit;
                 if has_tasks && is_about_tasks && self.asks_about_task(context.exchange, method, &parts.params) {
-                    awaits = Some(Awaited::Store);
+                    awaits = Some(AwaitTarget::Store);
                 } else if has_tasks {
                     if let Some(result) = self.legacy_task_request(context.exchange, method, &parts.params) {
                         return result.map(Legacy::Reply);
                     }
                     if method == tasks::RESULT {
-                        awaits = Some(Awaited::Task(self.awaited_task(context.exchange, &parts.params)?));
+                        awaits = Some(AwaitTarget::Task(self.awaited_task(context.exchange, &parts.params)?));
                     }
                 }
                 let admitted =

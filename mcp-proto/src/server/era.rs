@@ -69,12 +69,12 @@ pub(super) struct AdmittedRequest {
     /// The memory that it holds while it runs, in bytes, as estimated.
     pub(super) size: usize,
     /// What it waits for: the application does not get it.
-    pub(super) awaits: Option<Awaited>,
+    pub(super) awaits: Option<AwaitTarget>,
 }
 
 /// What a request waits for that the engine answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Awaited {
+pub(super) enum AwaitTarget {
     /// The end of this task.
     Task(TaskKey),
     /// What the store has of tasks.

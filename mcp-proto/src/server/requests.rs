@@ -32,7 +32,7 @@ mod endings;
 use super::client::{Bound, ClientIdentity};
 use super::elicitations::{ElicitationPages, pages_required};
 use super::env::ServerEnv;
-use super::era::{AdmittedRequest, Awaited};
+use super::era::{AdmittedRequest, AwaitTarget};
 use super::incoming::FirstRound;
 use super::keys::{ReplyTo, ServerTimer, SessionRef, TaskKey};
 use super::responder::{OutputPromise, Responder, ResponderData, may_ask, validates_much};
@@ -181,7 +181,7 @@ impl Requests {
         if takes_place {
             incoming.task = Some(TaskSlot::new(TaskKey(key.number()), self.shared.clone()));
         }
-        let asks_store = awaits == Some(Awaited::Store);
+        let asks_store = awaits == Some(AwaitTarget::Store);
         let entry = (takes_place || asks_store || version.era() == Era::Legacy).then(|| {
             Box::new(RequestEntry { incoming: incoming.clone(), router: None, inputs: Inputs::new(), rounds: 0 })
         });
@@ -201,8 +201,8 @@ impl Requests {
             spent: Duration::ZERO,
             stage: match awaits {
                 None => RequestStage::Handler,
-                Some(Awaited::Task(task)) => RequestStage::Result(task),
-                Some(Awaited::Store) => RequestStage::Store,
+                Some(AwaitTarget::Task(task)) => RequestStage::Result(task),
+                Some(AwaitTarget::Store) => RequestStage::Store,
             },
             place: if takes_place { TaskPlace::Reserved } else { TaskPlace::None },
             entry,
@@ -221,8 +221,8 @@ impl Requests {
         match awaits {
             None => self.hand_out(&mut wire.env, key, incoming, None, 0, fault),
             // It may have ended, or have questions.
-            Some(Awaited::Task(task)) => wire.env.tasks.changes(task),
-            Some(Awaited::Store) => wire.env.asks_store(key),
+            Some(AwaitTarget::Task(task)) => wire.env.tasks.changes(task),
+            Some(AwaitTarget::Store) => wire.env.asks_store(key),
         }
     }
 

@@ -25,9 +25,9 @@ pub struct StorePort {
 
 /// The requests of a server that its driver has not taken.
 #[derive(Clone)]
-pub(crate) struct StoreQueue(Arc<(Mutex<Waiting>, Condvar)>);
+pub(crate) struct StoreQueue(Arc<(Mutex<QueueState>, Condvar)>);
 
-struct Waiting {
+struct QueueState {
     requests: VecDeque<(StoreToken, StoreRequest)>,
     ended: bool,
 }
@@ -42,7 +42,7 @@ impl StorePort {
     /// order. Returns none after `time`. `None` once the server has ended, and no request is left.
     pub fn take(&self, time: Duration) -> Option<Vec<(StoreToken, StoreRequest)>> {
         let (waiting, ready) = &*self.queue.0;
-        let waits = |waiting: &mut Waiting| waiting.requests.is_empty() && !waiting.ended;
+        let waits = |waiting: &mut QueueState| waiting.requests.is_empty() && !waiting.ended;
         let woken = ready.wait_timeout_while(lock(waiting), time, waits);
         let (mut waiting, _) = woken.unwrap_or_else(std::sync::PoisonError::into_inner);
         let taken: Vec<_> = waiting.requests.drain(..).collect();
@@ -83,7 +83,7 @@ impl fmt::Debug for StorePort {
 
 impl StoreQueue {
     pub(crate) fn new() -> Self {
-        let waiting = Waiting { requests: VecDeque::new(), ended: false };
+        let waiting = QueueState { requests: VecDeque::new(), ended: false };
         Self(Arc::new((Mutex::new(waiting), Condvar::new())))
     }
 

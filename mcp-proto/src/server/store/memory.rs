@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use streams::{Appended, Streams};
+use streams::{NewEvent, Streams};
 use tasks::{KeptTask, Tasks};
 
 /// The number of news that a store keeps for nodes that have not read them.
@@ -124,7 +124,7 @@ impl Memory {
             }
             StoreRequest::Append { session, stream, epoch, event, is_sent, answers, keep, last } => self
                 .streams(session, |streams| {
-                    streams.append(now, stream, Appended { epoch, event, is_sent, answers, keep, last })
+                    streams.append(now, stream, NewEvent { epoch, event, is_sent, answers, keep, last })
                 }),
             StoreRequest::Read { session, stream, after } => {
                 self.streams(session, |streams| streams.read(stream, after))

@@ -55,7 +55,7 @@ pub(in crate::server) struct CreatedTask {
 /// A change of a task that a request makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::server) enum TaskChange {
-    /// It was answered, cancelled or settled: the request goes on with what the store has then.
+    /// Its server is lost: the request then reads what has become of it.
     Settle,
     Cancel,
     /// The last answer, or a lost server: this server works on it.

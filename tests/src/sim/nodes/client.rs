@@ -1,5 +1,5 @@
 //! The clients: sessions of an older revision, whose calls may become streams, and subscriptions of
-//! the newest one. A client goes on with a stream at any server.
+//! the newest one. A client resumes a stream at any server.
 
 use super::super::fault::Fault;
 use super::node::{LIFETIME, NodeId};
@@ -157,7 +157,7 @@ impl World {
         self.send(Kind::Call(session, id), "POST", headers, Some(body.to_string()));
     }
 
-    /// A client goes on with a call whose stream has ended.
+    /// A client resumes a call whose stream has ended.
     pub(super) fn resume(&mut self, session: usize, call: u64) {
         let headers = self.fields(session);
         let state = &self.sessions[session];

@@ -32,7 +32,7 @@ pub(super) enum SimEvent {
     Work(NodeId, RequestKey),
     Wake(NodeId),
     StartNode,
-    /// A client goes on with a call whose stream has ended.
+    /// A client resumes a call whose stream has ended.
     Resume(usize, u64),
     /// A client opens the own stream of its session again.
     Listen(usize),

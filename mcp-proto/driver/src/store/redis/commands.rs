@@ -56,7 +56,7 @@ pub(super) struct Member {
 
 /// What a script returns.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Returned {
+pub(super) enum ScriptValue {
     Number(i64),
     Text(Vec<u8>),
     List(Vec<Self>),
@@ -189,18 +189,18 @@ impl Keys {
 
     /// Returns what a node does not own, from what the script of a request has returned: it did
     /// before, or it was added for a request that was not carried out.
-    pub(super) fn freed(&self, request: &StoreRequest, returned: &Returned) -> Option<Member> {
+    pub(super) fn freed(&self, request: &StoreRequest, returned: &ScriptValue) -> Option<Member> {
         let StoreRequest::PutTask { task, owner, .. } = request else { return None };
         let node = match returned {
-            Returned::List(list) => match &list[..] {
-                [Returned::Text(before)] if !before.is_empty() => String::from_utf8_lossy(before).into_owned(),
-                [_, _, Returned::Text(other)] => {
+            ScriptValue::List(list) => match &list[..] {
+                [ScriptValue::Text(before)] if !before.is_empty() => String::from_utf8_lossy(before).into_owned(),
+                [_, _, ScriptValue::Text(other)] => {
                     owner.map(|node| node.to_string()).filter(|node| node.as_bytes() != other)?
                 }
                 _ => return None,
             },
-            Returned::Number(0) => owner.map(|node| node.to_string())?,
-            Returned::Number(_) | Returned::Text(_) => return None,
+            ScriptValue::Number(0) => owner.map(|node| node.to_string())?,
+            ScriptValue::Number(_) | ScriptValue::Text(_) => return None,
         };
         Some(self.member(node, task))
     }
@@ -304,10 +304,10 @@ fn epoch_text(epoch: Epoch) -> Vec<u8> {
 /// Returns what the script of a request has returned.
 pub(super) fn reply(
     request: &StoreRequest,
-    returned: Returned,
+    returned: ScriptValue,
     warning: Option<String>,
 ) -> Result<StoreReply, StoreError> {
-    use Returned::{List, Number};
+    use ScriptValue::{List, Number};
     Ok(match (request, returned) {
         (StoreRequest::Join { .. }, Number(1)) => StoreReply::Joined { warning },
         (StoreRequest::Join { .. }, Number(0)) => StoreReply::Taken,
@@ -339,28 +339,28 @@ fn corrupt(why: &str) -> StoreError {
     StoreError::Corrupt(why.to_owned())
 }
 
-fn parts<const N: usize>(list: Vec<Returned>) -> Result<[Returned; N], StoreError> {
+fn parts<const N: usize>(list: Vec<ScriptValue>) -> Result<[ScriptValue; N], StoreError> {
     list.try_into().map_err(|_| corrupt("a script has returned another number of parts"))
 }
 
-fn bytes(part: Returned) -> Result<Vec<u8>, StoreError> {
+fn bytes(part: ScriptValue) -> Result<Vec<u8>, StoreError> {
     match part {
-        Returned::Text(text) => Ok(text),
-        Returned::Number(number) => Ok(number.to_string().into_bytes()),
-        Returned::List(_) => Err(corrupt("a script has returned a list for a text")),
+        ScriptValue::Text(text) => Ok(text),
+        ScriptValue::Number(number) => Ok(number.to_string().into_bytes()),
+        ScriptValue::List(_) => Err(corrupt("a script has returned a list for a text")),
     }
 }
 
-fn string(part: Returned) -> Result<String, StoreError> {
+fn string(part: ScriptValue) -> Result<String, StoreError> {
     String::from_utf8(bytes(part)?).map_err(|_| corrupt("a script has returned bytes for a text"))
 }
 
-fn number(part: Returned) -> Result<u64, StoreError> {
+fn number(part: ScriptValue) -> Result<u64, StoreError> {
     string(part)?.parse().map_err(|_| corrupt("a script has returned something else for a number"))
 }
 
 /// Returns a task that a script has returned.
-pub(super) fn task(kept: Vec<Returned>) -> Result<StoreReply, StoreError> {
+pub(super) fn task(kept: Vec<ScriptValue>) -> Result<StoreReply, StoreError> {
     let [version, record, owner] = parts(kept)?;
     let owner = string(owner)?;
     let owner = if owner.is_empty() { None } else { Some(Incarnation::parse(&owner)?) };
@@ -368,19 +368,19 @@ pub(super) fn task(kept: Vec<Returned>) -> Result<StoreReply, StoreError> {
 }
 
 /// Returns the texts in a list.
-pub(super) fn texts(returned: Returned) -> Result<Vec<String>, StoreError> {
+pub(super) fn texts(returned: ScriptValue) -> Result<Vec<String>, StoreError> {
     match returned {
-        Returned::List(list) => list.into_iter().map(string).collect(),
-        Returned::Number(_) | Returned::Text(_) => Err(corrupt("there is no list")),
+        ScriptValue::List(list) => list.into_iter().map(string).collect(),
+        ScriptValue::Number(_) | ScriptValue::Text(_) => Err(corrupt("there is no list")),
     }
 }
 
-fn epoch(found: Vec<Returned>) -> Result<Epoch, StoreError> {
+fn epoch(found: Vec<ScriptValue>) -> Result<Epoch, StoreError> {
     let [node, count] = parts(found)?;
     Ok(Epoch { node: Incarnation::parse(&string(node)?)?, number: number(count)? })
 }
 
-fn claimed([node, count, last, sent, queue]: [Returned; 5]) -> Result<StoreReply, StoreError> {
+fn claimed([node, count, last, sent, queue]: [ScriptValue; 5]) -> Result<StoreReply, StoreError> {
     let (mut open, mut cancelled) = (Vec::new(), Vec::new());
     for line in string(queue)?.lines() {
         let mut words = line.splitn(3, ' ');
@@ -396,12 +396,12 @@ fn claimed([node, count, last, sent, queue]: [Returned; 5]) -> Result<StoreReply
     Ok(StoreReply::Claimed { epoch, last: number(last)?, sent: number(sent)?, open, cancelled })
 }
 
-fn read(after: u64, [node, count, last, is_over, events]: [Returned; 5]) -> Result<StoreReply, StoreError> {
-    let Returned::List(entries) = events else { return Err(corrupt("there is no list of events")) };
-    let event = |entry: Returned| {
-        let Returned::List(entry) = entry else { return Err(corrupt("an event is no entry")) };
+fn read(after: u64, [node, count, last, is_over, events]: [ScriptValue; 5]) -> Result<StoreReply, StoreError> {
+    let ScriptValue::List(entries) = events else { return Err(corrupt("there is no list of events")) };
+    let event = |entry: ScriptValue| {
+        let ScriptValue::List(entry) = entry else { return Err(corrupt("an event is no entry")) };
         let [id, fields] = parts(entry)?;
-        let Returned::List(fields) = fields else { return Err(corrupt("an event has no fields")) };
+        let ScriptValue::List(fields) = fields else { return Err(corrupt("an event has no fields")) };
         let [_, data] = parts(fields)?;
         Ok(StoredEvent { number: entry_number(&string(id)?)?, data: bytes(data)?.into() })
     };

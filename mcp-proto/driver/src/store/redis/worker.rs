@@ -1,9 +1,9 @@
-//! The threads of a server, with a connection each: one carries out requests, one waits for what
-//! other nodes say. On a cluster two wait: what is said to all and what is sent to this node are at
+//! The threads of a server, with a connection each: one carries out requests, one reads the news
+//! and the inbox. On a cluster two threads read, since the news and the inbox of a node are at
 //! different servers.
 
 use super::commands::{
-    Fields, Keys, Member, Returned, ScriptCall, StreamEntry, entry_number, eviction_warning, read_item, read_news,
+    Fields, Keys, Member, ScriptCall, ScriptValue, StreamEntry, entry_number, eviction_warning, read_item, read_news,
     reply, task, texts,
 };
 use super::link::{Command, Link, Role, Scripts, Servers, Step, is_demoted};
@@ -176,7 +176,7 @@ impl Worker {
         Ok(results)
     }
 
-    /// The node has joined: it reads what is said after this, and its inbox.
+    /// The node has joined: from now on its readers deliver its inbox, and the news after these.
     fn begin(&self, node: Incarnation, news: &Newest) {
         let mut place = lock(&self.place);
         if place.as_ref().is_none_or(|place| place.node != node) {
@@ -199,7 +199,7 @@ impl Worker {
     }
 
     /// Notes what a request has removed from what nodes own, and added to it.
-    fn note_owners(&self, request: &StoreRequest, returned: &Returned) {
+    fn note_owners(&self, request: &StoreRequest, returned: &ScriptValue) {
         let mut freed = lock(&self.freed);
         if let Some(taken) = self.keys.taken(request) {
             freed.remove(&taken);
@@ -217,9 +217,9 @@ impl Worker {
         let steps: Vec<Step<'_>> =
             calls.iter().map(|call| Step { command: Command::Script(call), role: Role::Result }).collect();
         let read = |value: RedisResult<Value>| match parts(value.map_err(|why| store_error(&why))?)? {
-            Returned::List(kept) => task(kept).map(Some),
-            Returned::Number(0) => Ok(None),
-            Returned::Number(_) | Returned::Text(_) => Err(StoreError::Corrupt("it is no task".to_owned())),
+            ScriptValue::List(kept) => task(kept).map(Some),
+            ScriptValue::Number(0) => Ok(None),
+            ScriptValue::Number(_) | ScriptValue::Text(_) => Err(StoreError::Corrupt("it is no task".to_owned())),
         };
         Ok(link.run(&steps, &self.scripts)?.into_iter().map(read).collect())
     }
@@ -436,12 +436,12 @@ fn removals(freed: &BTreeSet<Member>) -> Vec<Step<'static>> {
 }
 
 /// Returns what a script has returned.
-fn parts(value: Value) -> Result<Returned, StoreError> {
+fn parts(value: Value) -> Result<ScriptValue, StoreError> {
     Ok(match value {
-        Value::Int(number) => Returned::Number(number),
-        Value::BulkString(text) => Returned::Text(text),
-        Value::SimpleString(text) => Returned::Text(text.into_bytes()),
-        Value::Array(list) => Returned::List(list.into_iter().map(parts).collect::<Result<_, _>>()?),
+        Value::Int(number) => ScriptValue::Number(number),
+        Value::BulkString(text) => ScriptValue::Text(text),
+        Value::SimpleString(text) => ScriptValue::Text(text.into_bytes()),
+        Value::Array(list) => ScriptValue::List(list.into_iter().map(parts).collect::<Result<_, _>>()?),
         _ => return Err(StoreError::Corrupt("a script has returned something else".to_owned())),
     })
 }

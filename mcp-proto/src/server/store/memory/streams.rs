@@ -39,7 +39,7 @@ struct OpenRequest {
 }
 
 /// An event with what comes with it: see [`StoreRequest::Append`](super::StoreRequest::Append).
-pub(super) struct Appended {
+pub(super) struct NewEvent {
     pub(super) epoch: Epoch,
     pub(super) event: StoredEvent,
     pub(super) is_sent: bool,
@@ -84,9 +84,9 @@ impl Streams {
         StoreReply::Claimed { epoch, last, sent, open, cancelled }
     }
 
-    pub(super) fn append(&mut self, now: Duration, stream: u64, appended: Appended) -> StoreReply {
+    pub(super) fn append(&mut self, now: Duration, stream: u64, appended: NewEvent) -> StoreReply {
         let Some(stream) = self.streams.get_mut(&stream) else { return StoreReply::Missing };
-        let Appended { epoch, event, is_sent, answers, keep, last } = appended;
+        let NewEvent { epoch, event, is_sent, answers, keep, last } = appended;
         if stream.events.contains(&event) {
             return StoreReply::Done;
         }

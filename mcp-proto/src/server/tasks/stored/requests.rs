@@ -111,7 +111,7 @@ impl Server {
         self.answer_task_request(key, Object::new().with("tasks", tasks).with_opt("nextCursor", next));
     }
 
-    /// A request goes on with the task that the store has.
+    /// Serves a request about a task from its record in the store.
     pub(super) fn go_on_with_task(
         &mut self,
         key: RequestKey,
@@ -208,7 +208,7 @@ impl Server {
                     TaskChange::Adopt => self.adopt_for(key, record, version),
                 }
             }
-            // Another server was faster: it goes on with what that has made of it.
+            // Another server has changed the task first: the request uses its version.
             (other @ Ok(_), _) => self.task_is_read(key, other),
             (Err(_), _) => {
                 // The store may have it: a copy here is written once more, or is none.

@@ -20,13 +20,13 @@ use core::time::Duration;
 use hmac_sha256::Hash;
 
 /// A posted message on its way to another server.
-struct Posted {
+struct ForwardedPost {
     head: RequestHead,
     rights: ClientRights,
     message: Bytes,
 }
 
-impl Posted {
+impl ForwardedPost {
     fn encode(&self) -> Bytes {
         let (names, values): (Vec<&str>, Vec<&str>) = self.head.headers.iter().unzip();
         let object = Object::new()
@@ -124,7 +124,7 @@ impl Server {
             _ => return Some(item),
         };
         let stream = SessionDigest(Hash::hash(id.as_bytes()));
-        let post = Posted { head: (**head).clone(), rights: self.wire.env.rights(x), message }.encode();
+        let post = ForwardedPost { head: (**head).clone(), rights: self.wire.env.rights(x), message }.encode();
         let request = StoreRequest::Send { node, item: NodeItem::Posted { stream, post } };
         self.wait_for_store(x, StoreWait::Post);
         if !self.wire.env.ask_store(request, Then::Send(x)) && self.take_wait(x).is_some() {
@@ -136,7 +136,7 @@ impl Server {
     /// A client of a stream here has posted a message at another server.
     pub(in crate::server) fn on_posted(&mut self, stream: SessionDigest, post: &Bytes) {
         let found = self.wire.http.sse.get(&stream.0).copied();
-        let Posted { head, rights, message } = match Posted::decode(post) {
+        let ForwardedPost { head, rights, message } = match ForwardedPost::decode(post) {
             Ok(posted) => posted,
             Err(why) => return self.wire.env.diagnose(DiagnosticKind::RecordCorrupt, &alloc::format!("{why}")),
         };
@@ -165,11 +165,11 @@ mod tests {
         let message = Bytes::from_static(br#"[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":1,"method":"y"}]"#);
         for access in [None, Some(Arc::new(access))] {
             let rights = ClientRights { principal: Some(Principal("ada".into())), access };
-            let posted = Posted { head: head.clone(), rights: rights.clone(), message: message.clone() };
-            let read = Posted::decode(&posted.encode()).unwrap();
+            let posted = ForwardedPost { head: head.clone(), rights: rights.clone(), message: message.clone() };
+            let read = ForwardedPost::decode(&posted.encode()).unwrap();
             assert_eq!((read.head, read.message), (head.clone(), message.clone()));
             assert_eq!((read.rights.principal, read.rights.access), (rights.principal, rights.access));
         }
-        assert!(Posted::decode(&Bytes::from_static(b"{}")).is_err());
+        assert!(ForwardedPost::decode(&Bytes::from_static(b"{}")).is_err());
     }
 }

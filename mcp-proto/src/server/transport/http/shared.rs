@@ -84,7 +84,7 @@ impl SharedSession {
 
 /// What has become of the loading of a session.
 #[derive(Debug)]
-enum Loaded {
+enum LoadOutcome {
     /// The store has not replied, for this reason.
     Nothing(&'static str),
     Corrupt,
@@ -262,24 +262,24 @@ impl Server {
         result: Result<StoreReply, StoreError>,
     ) {
         match result {
-            Err(_) => self.loading_ends(session, Loaded::Nothing(AWAY)),
+            Err(_) => self.loading_ends(session, LoadOutcome::Nothing(AWAY)),
             Ok(StoreReply::Session { version, record, opened }) => match SessionRecord::decode(&record) {
                 Ok(record) => match &record.principal {
                     Some(principal) => {
                         let request = StoreRequest::IsRevoked { principal: PrincipalDigest::of(principal), opened };
                         let then = Then::IsRevoked(session, Box::new((record, version)));
                         if !self.wire.env.ask_store(request, then) {
-                            self.loading_ends(session, Loaded::Nothing(AWAY));
+                            self.loading_ends(session, LoadOutcome::Nothing(AWAY));
                         }
                     }
-                    None => self.loading_ends(session, Loaded::Record(record, version)),
+                    None => self.loading_ends(session, LoadOutcome::Record(record, version)),
                 },
                 Err(why) => {
                     self.wire.env.diagnose(DiagnosticKind::RecordCorrupt, &format!("{why}"));
-                    self.loading_ends(session, Loaded::Corrupt);
+                    self.loading_ends(session, LoadOutcome::Corrupt);
                 }
             },
-            Ok(_) => self.loading_ends(session, Loaded::Ended(SessionEnd::Idle)),
+            Ok(_) => self.loading_ends(session, LoadOutcome::Ended(SessionEnd::Idle)),
         }
     }
 
@@ -291,20 +291,20 @@ impl Server {
         result: Result<StoreReply, StoreError>,
     ) {
         match result {
-            Err(_) => self.loading_ends(session, Loaded::Nothing(AWAY)),
-            Ok(StoreReply::Missing) => self.loading_ends(session, Loaded::Record(record, version)),
+            Err(_) => self.loading_ends(session, LoadOutcome::Nothing(AWAY)),
+            Ok(StoreReply::Missing) => self.loading_ends(session, LoadOutcome::Record(record, version)),
             Ok(_) => {
                 self.wire.env.ask_store(StoreRequest::Close { session }, Then::Nothing);
-                self.loading_ends(session, Loaded::Ended(SessionEnd::Revoked));
+                self.loading_ends(session, LoadOutcome::Ended(SessionEnd::Revoked));
             }
         }
     }
 
     /// A session was loaded, or was not: what waits for it goes on.
-    fn loading_ends(&mut self, session: SessionDigest, loaded: Loaded) {
+    fn loading_ends(&mut self, session: SessionDigest, loaded: LoadOutcome) {
         let waiting = self.wire.env.node.as_mut().and_then(|node| node.loading.remove(&session)).unwrap_or_default();
         let is_taken = match loaded {
-            Loaded::Nothing(why) => {
+            LoadOutcome::Nothing(why) => {
                 // What its client listens for may have changed.
                 let key = self.wire.http.session_of_digest(session);
                 if key.is_some_and(|key| self.wire.http.carrier_of_own_stream(key).is_some()) {
@@ -312,9 +312,11 @@ impl Server {
                 }
                 Err(why)
             }
-            Loaded::Corrupt => Ok(()),
-            Loaded::Record(record, version) => self.take_record(session, version, record, waiting.first().copied()),
-            Loaded::Ended(end) => {
+            LoadOutcome::Corrupt => Ok(()),
+            LoadOutcome::Record(record, version) => {
+                self.take_record(session, version, record, waiting.first().copied())
+            }
+            LoadOutcome::Ended(end) => {
                 let known = self.wire.http.session_of_digest(session);
                 known.into_iter().for_each(|key| self.end_session(key, end));
                 Ok(())

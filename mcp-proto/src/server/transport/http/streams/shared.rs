@@ -109,7 +109,7 @@ impl WaitingEvent {
 }
 
 /// What follows once the store has events.
-enum Stored {
+enum GrowthOutcome {
     Nothing,
     /// The stream has ended.
     Over,
@@ -396,10 +396,10 @@ impl HttpState {
     }
 
     /// The store has the events of a stream up to this one: they are sent.
-    fn grow(&mut self, env: &mut ServerEnv, key: StreamKey, number: u64) -> Stored {
-        let Some(session) = self.digest_of(key) else { return Stored::Nothing };
-        let Some(stream) = self.streams.get_mut(&key) else { return Stored::Nothing };
-        let Some(shared) = &mut stream.shared else { return Stored::Nothing };
+    fn grow(&mut self, env: &mut ServerEnv, key: StreamKey, number: u64) -> GrowthOutcome {
+        let Some(session) = self.digest_of(key) else { return GrowthOutcome::Nothing };
+        let Some(stream) = self.streams.get_mut(&key) else { return GrowthOutcome::Nothing };
+        let Some(shared) = &mut stream.shared else { return GrowthOutcome::Nothing };
         let mut is_last = false;
         while shared.stored < number
             && let Some(event) = shared.waiting.pop_front()
@@ -417,12 +417,12 @@ impl HttpState {
             env.ask_store(StoreRequest::Send { node: *tail, item }, Then::Nothing);
         }
         match stream.exchange {
-            _ if is_last => Stored::Over,
+            _ if is_last => GrowthOutcome::Over,
             Some(x) if shared.closes && !shared.waits() => {
                 shared.closes = false;
-                Stored::Closes(x)
+                GrowthOutcome::Closes(x)
             }
-            _ => Stored::Nothing,
+            _ => GrowthOutcome::Nothing,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a server does with the replies of the store about streams, and with what other servers say
 //! of them.
 
-use super::{Place, ResponseStream, Stored, StreamClaim, WaitingEvent, request_digest};
+use super::{GrowthOutcome, Place, ResponseStream, StreamClaim, WaitingEvent, request_digest};
 use crate::error::DiagnosticKind;
 use crate::exchange::Outbound;
 use crate::input::RequestKey;
@@ -108,9 +108,9 @@ impl Server {
     /// The store has the events of a stream of this server up to this one.
     pub(in crate::server::transport::http) fn stream_has_grown(&mut self, key: StreamKey, number: u64) {
         match self.wire.http.grow(&mut self.wire.env, key, number) {
-            Stored::Nothing => self.wire.http.store_waiting(&mut self.wire.env, key),
-            Stored::Over => self.end_shared_stream(key),
-            Stored::Closes(x) => {
+            GrowthOutcome::Nothing => self.wire.http.store_waiting(&mut self.wire.env, key),
+            GrowthOutcome::Over => self.end_shared_stream(key),
+            GrowthOutcome::Closes(x) => {
                 self.wire.env.send(x, Outbound::End);
                 self.drop_exchange(x);
             }
