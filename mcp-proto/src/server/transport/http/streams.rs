@@ -518,6 +518,7 @@ impl Server {
         let Some(stream) = self.wire.http.streams.get(&key) else { return };
         if let Some(x) = stream.exchange {
             if self.wire.env.http(x).is_some_and(|http| matches!(http.stage, ResponseStage::Carrying(_))) {
+                self.wire.http.send_waiting(&mut self.wire.env, key, x);
                 self.wire.env.send(x, Outbound::End);
             }
             self.drop_exchange(x);

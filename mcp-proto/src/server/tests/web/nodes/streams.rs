@@ -140,6 +140,37 @@ fn server_that_was_taken_for_dead_writes_nothing_more() {
     assert_eq!(events(&nodes.sites[1].said(whole)).1.len(), 1, "the error, and no answer");
 }
 
+/// Without the id of an event a client cannot resume.
+#[test]
+fn response_that_ends_before_its_first_event_says_why() {
+    let session = (StoreReply::Missing, "the session has ended");
+    let claim = (StoreReply::Over, "the node that ran this request was lost");
+    for ((reply, why), accept) in [session, claim].into_iter().flat_map(|lost| {
+        ["application/json", "application/json, text/event-stream"].map(|accept| (lost.clone(), accept))
+    }) {
+        let mut nodes = Nodes::new(1);
+        let client = nodes.session(0, "{}");
+        let x = nodes.post(0, client.headers().with("Accept", accept), &call(1));
+        let (responder, _) = nodes.sites[0].handed();
+        nodes.sites[0].pass(SECOND);
+        nodes.settle_with(usize::MAX, |_, _, request, _| match request {
+            StoreRequest::Claim { .. } => Fate::Result(Ok(reply.clone())),
+            _ => Fate::Store,
+        });
+        let said = nodes.sites[0].said(x);
+        let lost = match &said[..] {
+            [head, .., last, end] if head == "200 stream" && end == "end" => error(event(last).1),
+            [whole] => error(whole.strip_prefix("200 ").unwrap()),
+            _ => panic!("{said:?}"),
+        };
+        assert_eq!((lost.code, &*lost.message, said.len() == 1), (-32603, why, !accept.contains("stream")), "{said:?}");
+        assert!(nodes.events(0).iter().any(|event| matches!(event, Event::Cancelled(_))), "{why}");
+        let server = &nodes.sites[0].bench.server;
+        assert_eq!((server.streams(), server.wire.env.held_for_store()), (0, 0), "{why}");
+        drop(responder);
+    }
+}
+
 // covers: HTTP-S-036
 #[test]
 fn own_stream_of_a_session_moves_with_its_get() {

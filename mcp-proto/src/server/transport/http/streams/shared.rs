@@ -24,6 +24,9 @@ use core::time::Duration;
 /// The number of the own stream of a session.
 pub(in super::super) const OWN: u64 = 0;
 
+/// Why a request has no result whose server ran it no longer.
+const LOST: &str = "the node that ran this request was lost";
+
 /// The number of events of a stream that may wait for the store while its client is elsewhere.
 const WAITING: usize = 100;
 
@@ -434,6 +437,16 @@ impl HttpState {
         true
     }
 
+    /// Sends what waits for the store, since the stream ends. It has no ids, for it cannot be
+    /// resumed. The own stream of a session can: another server sends its messages.
+    pub(super) fn send_waiting(&mut self, env: &mut ServerEnv, key: StreamKey, x: ExchangeId) {
+        let Some(stream) = self.streams.get(&key).filter(|stream| !stream.is_own) else { return };
+        let waiting = stream.shared.iter().flat_map(|shared| &shared.waiting);
+        for event in waiting.filter(|event| !event.is_sent && !event.data.is_empty()) {
+            env.send_on_stream(x, Outbound::Event { event: None, id: None, retry: None, data: event.data.clone() });
+        }
+    }
+
     /// Forgets what waits for the store.
     pub(super) fn forget_waiting(&mut self, env: &mut ServerEnv, key: StreamKey) {
         if let Some(shared) = self.shared_mut(key) {
@@ -453,7 +466,7 @@ impl HttpState {
 /// Returns the events that end a stream whose server is lost: an error for each request without an
 /// answer.
 pub(in super::super) fn lost_events(open: &[Bytes]) -> Vec<Bytes> {
-    let error = ErrorObject::new(code::INTERNAL_ERROR, "the node that ran this request was lost");
+    let error = ErrorObject::new(code::INTERNAL_ERROR, LOST);
     let id = |json: &Bytes| Object::new().with("id", RawJson::parse(json.to_vec()).ok()?).id("id");
     let errors: Vec<Bytes> = open.iter().filter_map(id).map(|id| error_response(Some(&id), &error)).collect();
     if errors.is_empty() { alloc::vec![Bytes::new()] } else { errors }

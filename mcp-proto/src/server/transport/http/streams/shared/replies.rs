@@ -1,7 +1,7 @@
 //! What a server does with the replies of the store about streams, and with what other servers say
 //! of them.
 
-use super::{GrowthOutcome, Place, ResponseStream, StreamClaim, WaitingEvent, request_digest};
+use super::{GrowthOutcome, LOST, Place, ResponseStream, StreamClaim, WaitingEvent, request_digest};
 use crate::error::DiagnosticKind;
 use crate::exchange::Outbound;
 use crate::input::RequestKey;
@@ -136,12 +136,20 @@ impl Server {
         self.wire.env.diagnose(DiagnosticKind::Fenced, "");
         let Some(stream) = self.wire.http.stream(key) else { return };
         let running: Vec<RequestKey> = stream.running().iter().collect();
-        let exchange = stream.exchange();
-        self.wire.http.forget_waiting(&mut self.wire.env, key);
-        exchange.into_iter().for_each(|x| self.abort(x));
-        // Nothing of them is sent: the stream is not there any more.
-        self.wire.http.remove_stream(&mut self.wire.env, key);
-        running.into_iter().for_each(|request| self.requests.cancel(&mut self.wire, request, false));
+        let (exchange, can_resume) = (stream.exchange(), stream.is_own || stream.said.is_some());
+        if can_resume || exchange.is_none() {
+            self.wire.http.forget_waiting(&mut self.wire.env, key);
+            exchange.into_iter().for_each(|x| self.abort(x));
+            // Nothing of them is sent: the stream is not there any more.
+            self.wire.http.remove_stream(&mut self.wire.env, key);
+            return running.into_iter().for_each(|request| self.requests.cancel(&mut self.wire, request, false));
+        }
+        if let Some(shared) = self.wire.http.shared_mut(key) {
+            // The store is not asked to keep the errors.
+            shared.claim = StreamClaim::Asked;
+        }
+        running.into_iter().for_each(|request| self.requests.end_request(&mut self.wire, request, LOST));
+        self.end_stream(key);
     }
 
     /// This server is another node now: none of its streams is its own.
