@@ -130,4 +130,7 @@ mod examples {
     pub struct Tests;
     #[doc = include_str!("../../mcp-proto/driver/src/guide/loops.md")]
     pub struct Loops;
+    #[cfg(feature = "full")]
+    #[doc = include_str!("../../mcp-proto/driver/src/guide/nodes.md")]
+    pub struct Nodes;
 }
