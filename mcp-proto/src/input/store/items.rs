@@ -1,6 +1,6 @@
 //! What arrives at a node from the others.
 
-use super::{Epoch, Incarnation, News, NodeTag, RequestDigest, SessionDigest};
+use super::{Epoch, Incarnation, News, NodeTag, RequestDigest, SessionDigest, TaskDigest};
 use crate::rpc::{DecodeError, Object, RawJson};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -54,6 +54,20 @@ pub enum NodeItem {
         /// The stream.
         stream: u64,
     },
+    /// The node that writes a stream, as the store says, does not have it: the store may have gone
+    /// back in time.
+    Gone {
+        /// The session.
+        session: SessionDigest,
+        /// The stream.
+        stream: u64,
+    },
+    /// A client has asked for a task that this node works on, as the store says. The node looks
+    /// whether it does: the store may have gone back to a time before the end of the task.
+    Task {
+        /// The task.
+        task: TaskDigest,
+    },
     /// A message for the client of a session whose own stream this node has.
     Own {
         /// The session.
@@ -91,6 +105,8 @@ impl NodeItem {
             | Self::Taken { .. }
             | Self::Tail { .. }
             | Self::Grown { .. }
+            | Self::Gone { .. }
+            | Self::Task { .. }
             | Self::Cancel { .. }
             | Self::Missed => 0,
         }
@@ -116,6 +132,8 @@ impl NodeItem {
                 of("tail", session).with("stream", *stream).with("by", u64::from(by.0))
             }
             Self::Grown { session, stream } => of("grown", session).with("stream", *stream),
+            Self::Gone { session, stream } => of("gone", session).with("stream", *stream),
+            Self::Task { task } => object("task").with("task", task.to_string()),
             Self::Cancel { session, request } => of("cancel", session).with("request", request.to_string()),
             Self::Missed => object("missed"),
         };
@@ -153,6 +171,8 @@ impl NodeItem {
             }
             "tail" => Self::Tail { session: session()?, stream: stream()?, by: NodeTag(object.required("by")?) },
             "grown" => Self::Grown { session: session()?, stream: stream()? },
+            "gone" => Self::Gone { session: session()?, stream: stream()? },
+            "task" => Self::Task { task: TaskDigest::parse(&object.required_str("task")?)? },
             "cancel" => {
                 let request = RequestDigest::parse(&object.required_str("request")?)?;
                 Self::Cancel { session: session()?, request }
@@ -185,6 +205,8 @@ mod tests {
             NodeItem::Taken { session, stream, epoch },
             NodeItem::Tail { session, stream, by: NodeTag(9) },
             NodeItem::Grown { session, stream },
+            NodeItem::Gone { session, stream },
+            NodeItem::Task { task: TaskDigest::of("t") },
             NodeItem::Cancel { session, request: RequestDigest([3; 32]) },
             NodeItem::Missed,
         ];

@@ -58,6 +58,15 @@ impl Memory {
         Self::default()
     }
 
+    /// Makes the sessions, their streams and the tasks what they were in an earlier clone. The
+    /// members, what they have not read, and the news stay as they are: the part of a store that
+    /// has these need not go back with the rest, as one shard of a cluster.
+    pub fn take_back(&mut self, earlier: &Self) {
+        self.sessions.clone_from(&earlier.sessions);
+        self.tasks.clone_from(&earlier.tasks);
+        self.revoked.clone_from(&earlier.revoked);
+    }
+
     /// What it serves: everything.
     pub const SERVES: Serves = Serves::SESSIONS.and(Serves::TASKS);
 

@@ -103,6 +103,8 @@ impl Server {
             }
             NodeItem::Tail { session, stream, by } => self.on_tail(session, stream, by),
             NodeItem::Grown { session, stream } => self.on_grown(session, stream),
+            NodeItem::Gone { session, stream } => self.on_gone(session, stream),
+            NodeItem::Task { task } => self.task_is_doubted(task),
             NodeItem::Own { session, message } => self.on_own_message(session, message),
             NodeItem::Posted { stream, post } => self.on_posted(stream, &post),
             NodeItem::Cancel { session, request } => {

@@ -64,6 +64,9 @@ pub(super) struct Tasks {
     awaited: BTreeMap<TaskDigest, BTreeSet<RequestKey>>,
     /// The tasks of the store that subscriptions include.
     watched: BTreeMap<TaskDigest, WatchedTask>,
+    /// Those of the store whose servers were asked whether they have them, and until when they are
+    /// not asked again. At most as many as requests to the store.
+    doubted: BTreeMap<TaskDigest, Instant>,
 }
 
 impl Tasks {

@@ -16,6 +16,10 @@ impl World {
                 assert!(has_end, "{call:?} has no end");
             }
         }
+        for task in self.tasks.iter().filter(|task| task.principal != REVOKED) {
+            // Whatever the store has lost.
+            assert!(!task.goes_on || task.ended.is_some(), "{task:?} does not end");
+        }
         for task in self.tasks.iter().filter(|task| task.principal != REVOKED && !has_lost) {
             let Some((_, created)) = &task.id else { continue };
             // A clock may be ahead, so that it ends earlier.

@@ -312,6 +312,7 @@ impl World {
     fn lose_cursor(&mut self, session: usize, call: u64, value: &Value) {
         let idle = self.now - self.sessions[session].used.0;
         let is_kept = !self.store.has_lost && !self.scenario.settings.behind && idle < LIFETIME / 8;
+        let is_kept = is_kept && !self.sessions[session].is_over;
         let state = &self.sessions[session].calls[&call];
         let is_kept = is_kept && state.place.is_none() && !state.is_cancelled;
         assert!(!is_kept, "the events of {state:?} are not kept: {value}");

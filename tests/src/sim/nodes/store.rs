@@ -19,6 +19,8 @@ pub(super) struct Store {
     pub(super) memory: Memory,
     before: VecDeque<(Instant, Memory)>,
     away_until: Instant,
+    /// The next time, what it has of its members stays as it is.
+    goes_back_in_part: bool,
     /// It has lost something: what it had need not be there.
     pub(super) has_lost: bool,
     /// The newest epoch that has written each stream, and the number of the last event.
@@ -132,7 +134,11 @@ impl World {
         if self.hit(Fault::StoreBack, 60)
             && let Some((_, before)) = self.store.before.front()
         {
-            self.store.memory = before.clone();
+            match self.store.goes_back_in_part {
+                true => self.store.memory.take_back(before),
+                false => self.store.memory = before.clone(),
+            }
+            self.store.goes_back_in_part ^= true;
             self.store.has_lost = true;
         }
         if self.hit(Fault::StoreEmptied, 50) {

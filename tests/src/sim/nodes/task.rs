@@ -19,6 +19,8 @@ pub(super) struct Task {
     pub(super) is_cancelled: bool,
     /// Its client does not know it.
     pub(super) is_lost: bool,
+    /// It had not ended when its client asked last.
+    pub(super) goes_on: bool,
 }
 
 impl World {
@@ -27,7 +29,8 @@ impl World {
         let of = format!("{principal} {}", self.last_name);
         let params = modern(&json!({"name": "task", "arguments": {"of": of, "rerun": reruns}}));
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-        let task = Task { principal, of, reruns, id: None, ended: None, is_cancelled: false, is_lost: false };
+        let task =
+            Task { principal, of, reruns, id: None, ended: None, is_cancelled: false, is_lost: false, goes_on: false };
         self.tasks.push(task);
         let headers = modern_fields(principal, "tools/call", Some("task"));
         self.send(Kind::NewTask(self.tasks.len() - 1), "POST", headers, Some(body.to_string()));
@@ -72,7 +75,9 @@ impl World {
         let state = &mut self.tasks[task];
         let is_old = state.id.as_ref().is_none_or(|(_, created)| self.now - *created > LIFETIME / 2);
         let result = &value["result"];
-        match result["status"].as_str() {
+        let status = result["status"].as_str();
+        state.goes_on = status.is_some_and(|status| !["completed", "failed", "cancelled"].contains(&status));
+        match status {
             Some("input_required") => {
                 let asked = &result["inputRequests"]["q"]["params"]["message"];
                 assert_eq!(asked, &json!(state.of), "a question of another task");

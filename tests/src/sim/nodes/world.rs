@@ -15,6 +15,10 @@ use mcp_proto::server::{Event, Output};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// The time without faults in which everything ends that has begun: the work of a task, and once more
+/// after its server was missed.
+const SETTLES: Duration = Duration::from_secs(150);
+
 /// The most servers at a time.
 const MAX_NODES: usize = 5;
 
@@ -124,7 +128,7 @@ impl World {
         self.is_settling = true;
         self.mend_store();
         (0..self.nodes.len()).for_each(|at| self.wake(at));
-        self.run_for(Duration::from_secs(90));
+        self.run_for(SETTLES);
         self.check_settled();
         self.is_over = true;
         let open: Vec<_> = self.exchanges.keys().copied().collect();

@@ -9,7 +9,7 @@ use crate::rpc::{ErrorObject, code};
 use crate::server::Server;
 use crate::server::env::ServerEnv;
 use crate::server::keys::ServerTimer;
-use crate::server::store::{Incarnation, StoreError, StoreReply, StoreRequest, TaskDigest, Then};
+use crate::server::store::{Incarnation, NodeItem, StoreError, StoreReply, StoreRequest, TaskDigest, Then};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -75,6 +75,9 @@ impl Server {
     pub(in crate::server) fn orphan_is_read(&mut self, result: Result<StoreReply, StoreError>) {
         let Ok(StoreReply::Task { version, record, owner: Some(owner) }) = result else { return };
         let Ok(record) = TaskRecord::decode(&record) else { return };
+        if self.wire.env.has_lost(&record, owner) {
+            return self.settle_lost(RequestKey::new(0), record, version);
+        }
         if !self.wire.env.is_known_member(owner) && !record.has_ended() {
             // Another server may have taken it meanwhile. No request waits for it.
             let then = Then::TaskOwner(RequestKey::new(0), Box::new((record, version, owner)));
@@ -83,7 +86,41 @@ impl Server {
     }
 }
 
+impl Server {
+    /// A client has asked another server for a task that this one works on, as the store says.
+    pub(in crate::server) fn task_is_doubted(&mut self, task: TaskDigest) {
+        if !self.wire.env.tasks.digests.contains_key(&task) {
+            self.wire.env.ask_store(StoreRequest::GetTask { task }, Then::Orphan);
+        }
+    }
+}
+
 impl ServerEnv {
+    /// Returns whether this server works on a task, as the store says, and does not have it: the
+    /// store has gone back to a time before the end of the task.
+    pub(super) fn has_lost(&self, record: &TaskRecord, owner: Incarnation) -> bool {
+        let is_own = self.node.as_ref().is_some_and(|node| node.own() == owner);
+        is_own && !record.has_ended() && self.tasks.key_of(&record.id).is_none()
+    }
+
+    /// A client asks for a task that another server works on, as the store says. If it has not
+    /// changed for some time, that server looks whether it has the task.
+    pub(super) fn doubt_task(&mut self, record: &TaskRecord, owner: Incarnation) {
+        let (now, lease) = (self.now, self.config.limits.server.node_lease);
+        let task = TaskDigest::of(&record.id);
+        let is_recent = record.updated + lease > now.unix(self.config.origin_unix);
+        let doubted = &mut self.tasks.doubted;
+        if record.has_ended() || is_recent || doubted.get(&task).is_some_and(|until| *until > now) {
+            return;
+        }
+        doubted.retain(|_, until| *until > now);
+        if doubted.len() < self.config.limits.server.max_store_requests {
+            doubted.insert(task, now + lease);
+            let item = NodeItem::Task { task };
+            self.ask_store(StoreRequest::Send { node: owner.tag(), item }, Then::Nothing);
+        }
+    }
+
     /// Looks at awaited tasks in some time.
     pub(super) fn look_at_tasks(&mut self) {
         if self.timers.get(ServerTimer::AwaitedTasks).is_none() {

@@ -132,6 +132,12 @@ impl Server {
             }
             return;
         }
+        if let Some(owner) = owner {
+            if self.wire.env.has_lost(&record, owner) {
+                return self.settle_lost(key, record, version);
+            }
+            self.wire.env.doubt_task(&record, owner);
+        }
         let unix = self.wire.env.now.unix(self.shared.config.origin_unix);
         if record.is_over(unix) {
             return self.end_late_task(key, record, version);

@@ -68,8 +68,12 @@ impl Server {
         let by: Vec<RequestKey> = watched.by.iter().copied().collect();
         let unix = self.wire.env.now.unix(self.shared.config.origin_unix);
         let found = match &reply {
-            StoreReply::Task { version, record, .. } => {
-                TaskRecord::decode(record).ok().filter(|record| record.id == watched.id).map(|found| (*version, found))
+            StoreReply::Task { version, record, owner } => {
+                let record = TaskRecord::decode(record).ok().filter(|record| record.id == watched.id);
+                if let Some((record, owner)) = record.as_ref().zip(*owner) {
+                    self.wire.env.doubt_task(record, owner);
+                }
+                record.map(|found| (*version, found))
             }
             _ => None,
         };

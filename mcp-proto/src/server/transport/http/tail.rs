@@ -268,17 +268,22 @@ impl Server {
 /// Streams of other servers.
 impl Server {
     fn tail(&mut self, x: ExchangeId, tail: Tail) {
-        let Some(by) = self.wire.env.node.as_ref().map(|node| node.tag()) else { return };
-        let Tail { session, stream, owner, .. } = tail;
         if let Some(http) = self.wire.env.http(x) {
             http.stage = ResponseStage::Tailing;
         }
         self.wire.env.drop_head(x);
         self.wire.env.keep_alive_in(x, self.shared.config.keep_alive);
         self.wire.http.tails.insert(x, tail);
-        let request = StoreRequest::Send { node: owner.node.tag(), item: NodeItem::Tail { session, stream, by } };
-        self.wire.env.ask_store(request, Then::Nothing);
+        self.tell_owner(x);
         self.wire.env.look_at_tails();
+    }
+
+    /// Tells the server of a stream that it is sent here.
+    fn tell_owner(&mut self, x: ExchangeId) {
+        let Some(by) = self.wire.env.node.as_ref().map(|node| node.tag()) else { return };
+        let Some(Tail { session, stream, owner, .. }) = self.wire.http.tails.get(&x) else { return };
+        let item = NodeItem::Tail { session: *session, stream: *stream, by };
+        self.wire.env.ask_store(StoreRequest::Send { node: owner.node.tag(), item }, Then::Nothing);
     }
 
     /// A stream has got an event.
@@ -292,6 +297,12 @@ impl Server {
             })
             .collect();
         grown.into_iter().for_each(|x| self.read_tail(x));
+    }
+
+    /// The server that writes a stream, as the store says, does not have it. If it is over, the
+    /// claim says so.
+    pub(in crate::server) fn on_gone(&mut self, session: SessionDigest, stream: u64) {
+        self.claim_lost(|tail| (tail.session, tail.stream) == (session, stream));
     }
 
     fn read_tail(&mut self, x: ExchangeId) {
@@ -355,12 +366,15 @@ impl Server {
         self.drop_exchange(x);
     }
 
-    /// Looks whether the servers live whose streams are sent here, and reads the streams: what has
-    /// told of their growth may be lost.
+    /// Looks whether the servers live whose streams are sent here, and have them, and reads the
+    /// streams: what has told of their growth may be lost.
     pub(in crate::server) fn on_tails(&mut self) {
         let tailed: Vec<ExchangeId> = self.wire.http.tails.keys().copied().collect();
         let owners: BTreeSet<Incarnation> = self.wire.http.tails.values().map(|tail| tail.owner.node).collect();
-        tailed.into_iter().for_each(|x| self.read_tail(x));
+        for x in tailed {
+            self.read_tail(x);
+            self.tell_owner(x);
+        }
         for node in owners {
             self.wire.env.ask_store(StoreRequest::IsMember { node }, Then::IsMember(node));
         }
@@ -371,12 +385,17 @@ impl Server {
 
     /// The store knows whether a server lives. Streams of a lost one are ended here.
     pub(in crate::server) fn member_is_known(&mut self, node: Incarnation, result: Result<StoreReply, StoreError>) {
-        let Some(own) = self.wire.env.node.as_ref().map(|node| node.own()) else { return };
+        let own = self.wire.env.node.as_ref().map(|node| node.own());
         // A stream of this server that it does not have is one that it has begun to end.
-        if result != Ok(StoreReply::NoNode) && node != own {
-            return;
+        if result == Ok(StoreReply::NoNode) || own == Some(node) {
+            self.claim_lost(|tail| tail.owner.node == node);
         }
-        let lost = self.wire.http.tails.iter().filter(|(_, tail)| tail.owner.node == node);
+    }
+
+    /// Claims streams that are sent here, and that no server writes.
+    fn claim_lost(&mut self, is_lost: impl Fn(&Tail) -> bool) {
+        let Some(own) = self.wire.env.node.as_ref().map(|node| node.own()) else { return };
+        let lost = self.wire.http.tails.iter().filter(|(_, tail)| is_lost(tail));
         let lost: Vec<(ExchangeId, SessionDigest, u64, Epoch)> =
             lost.map(|(x, tail)| (*x, tail.session, tail.stream, tail.owner)).collect();
         for (x, session, stream, owner) in lost {

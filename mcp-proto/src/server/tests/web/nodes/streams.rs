@@ -384,3 +384,58 @@ fn stream_that_was_answered_whole_is_over_in_the_store() {
         assert_eq!(nodes.store.apply(now + 120 * SECOND, read), StoreReply::Missing, "early: {is_early}");
     }
 }
+
+/// A part of a store can go back without the part that has the leases: a shard of a cluster.
+#[test]
+fn stream_that_its_server_does_not_have_ends_with_an_error() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    nodes.asked();
+    let (_, responder) = nodes.stream(0, &client, 1);
+    nodes.progress(0, &responder, 0.5);
+    let before = nodes.asked();
+    nodes.finish(0, responder);
+    // The store has such a stream without an end.
+    let (now, stream) = (nodes.now(), 7);
+    for request in before {
+        let request = match request {
+            StoreRequest::Claim { session, requests, node, over, .. } => {
+                StoreRequest::Claim { session, stream, requests, node, over }
+            }
+            StoreRequest::Append { session, epoch, event, is_sent, answers, keep, last, .. } => {
+                StoreRequest::Append { session, stream, epoch, event, is_sent, answers, keep, last }
+            }
+            _ => continue,
+        };
+        let reply = nodes.store.apply(now, request);
+        assert!(matches!(reply, StoreReply::Claimed { .. } | StoreReply::Done), "{reply:?}");
+    }
+    let x = nodes.resume(1, &client, "s7-1");
+    let said = nodes.sites[1].said(x);
+    let (_, data) = events(&said);
+    assert_eq!(said.last().unwrap(), "end", "{said:?}");
+    assert!(error(data.last().unwrap()).message.contains("was lost"), "{said:?}");
+}
+
+#[test]
+fn stream_that_the_store_has_lost_a_part_of_is_resumed_with_an_error() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let (x, responder) = nodes.stream(0, &client, 1);
+    nodes.progress(0, &responder, 0.5);
+    let said = nodes.sites[0].said(x);
+    let cursor = events(&said).0[0].to_owned();
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.notify(bench.now, responder.key(), Note::Progress(crate::model::Progress::new(1.0))).unwrap();
+    nodes.settle_with(usize::MAX, |_, _, request, _| match request {
+        StoreRequest::Append { .. } => Fate::Result(Ok(StoreReply::Gap(1))),
+        _ => Fate::Store,
+    });
+    assert_eq!(nodes.sites[0].said(x), ["abort"]);
+    let there = nodes.resume(1, &client, &cursor);
+    let said = nodes.sites[1].said(there);
+    let (_, data) = events(&said);
+    assert_eq!(said.last().unwrap(), "end", "{said:?}");
+    assert!(error(data.last().unwrap()).message.contains("was lost"), "{said:?}");
+    drop(responder);
+}

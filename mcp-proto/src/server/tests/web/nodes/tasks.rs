@@ -574,3 +574,66 @@ fn waiting_task_outlives_who_carried_its_questions() {
     let said = nodes.sites[0].said(x).pop().unwrap();
     assert!(said.contains("input_required"), "{said}");
 }
+
+/// A part of a store can go back without the part that has the leases: a shard of a cluster.
+#[test]
+fn task_that_its_server_has_ended_and_the_store_has_not_is_settled() {
+    for (reruns, at) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
+        let mut nodes = Nodes::with_tasks(2);
+        nodes.asked();
+        let (responder, id) = nodes.task(0, TaskOptions::new());
+        let (mut record, ttl, owner, created) = nodes
+            .asked()
+            .into_iter()
+            .find_map(|request| match request {
+                StoreRequest::PutTask { record, ttl, owner, created, .. } => Some((record, ttl, owner, created)),
+                _ => None,
+            })
+            .expect("the task is stored");
+        nodes.finish(0, responder);
+        assert_eq!(nodes.status(1, &id), "completed");
+        if reruns {
+            let mut before = TaskRecord::decode(&record).unwrap();
+            before.reruns = true;
+            record = before.encode();
+        }
+        let now = nodes.now();
+        let task = TaskDigest::of(&id);
+        let StoreReply::Task { version, .. } = nodes.store.apply(now, StoreRequest::GetTask { task }) else { panic!() };
+        let back = StoreRequest::PutTask { task, version: version + 1, record, owner, principal: None, created, ttl };
+        assert_eq!(nodes.store.apply(now, back), StoreReply::Done);
+        nodes.sites[0].codes();
+        let first = nodes.status(at, &id);
+        if at == 1 {
+            // It asks the server of the task, once it has not changed for some time.
+            assert_eq!(first, "working");
+            nodes.live(&[0, 1], 15);
+            nodes.status(1, &id);
+        }
+        if reruns {
+            let (responder, _) = nodes.sites[0].handed();
+            assert_eq!(nodes.status(at, &id), "working");
+            nodes.finish(0, responder);
+            assert_eq!(nodes.status(at, &id), "completed");
+        } else {
+            assert_eq!(nodes.status(at, &id), "failed");
+        }
+        assert!(nodes.sites[0].codes().contains(&"node-lost"));
+    }
+}
+
+#[test]
+fn server_of_a_long_task_is_asked_rarely() {
+    let mut nodes = Nodes::with_tasks(2);
+    let (responder, id) = nodes.task(0, TaskOptions::new());
+    nodes.live(&[0, 1], 15);
+    nodes.asked();
+    for _ in 0..30 {
+        assert_eq!(nodes.status(1, &id), "working");
+        nodes.live(&[0, 1], 1);
+    }
+    let sent = nodes.asked().into_iter().filter(|request| matches!(request, StoreRequest::Send { .. })).count();
+    assert_eq!(sent, 2);
+    nodes.finish(0, responder);
+    assert_eq!(nodes.status(1, &id), "completed");
+}

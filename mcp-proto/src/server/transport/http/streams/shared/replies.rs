@@ -231,8 +231,11 @@ impl Server {
             shared.tails.insert(by);
             self.requests.send_held(&mut self.wire, ReplyTo::Stream(key));
         }
-        // It may have grown meanwhile, or be over.
-        let item = NodeItem::Grown { session, stream };
+        let item = match found {
+            // It may have grown meanwhile.
+            Some(_) => NodeItem::Grown { session, stream },
+            None => NodeItem::Gone { session, stream },
+        };
         self.wire.env.ask_store(StoreRequest::Send { node: by, item }, Then::Nothing);
     }
 
