@@ -16,15 +16,16 @@ fn servers_that_share_a_store_keep_the_invariants_under_faults() {
     }
     assert!(report.calls > 80 && report.completed > 80 && report.resumed > 15 && report.tasks > 15, "{report:?}");
     if cfg!(feature = "full") {
-        assert!(report.calls > 400 && report.completed > 350 && report.resumed > 100, "{report:?}");
+        assert!(report.calls > 400 && report.completed > 350 && report.resumed > 60, "{report:?}");
         assert_eq!(Scenario::missing(&report, 10, 1), Vec::<String>::new(), "every fault occurs");
     }
 }
 
 /// Seeds of former failures: a server showed the end of its copy of a task that another one had
-/// ended (200478), a model expected a revocation that the store had never got, or a server sent the
-/// own stream of a session as one of another server, and ended it (54312).
-const FAILED_ONCE: [u64; 4] = [200478, 200226, 50354, 54312];
+/// ended (200478), a model expected a revocation that the store had never got, a server sent the
+/// own stream of a session as one of another server, and ended it (54312), or a task was worked on
+/// for ever whose end a part of the store had lost (1076).
+const FAILED_ONCE: [u64; 5] = [200478, 200226, 50354, 54312, 1076];
 
 #[test]
 fn seeds_of_former_failures_keep_the_invariants() {

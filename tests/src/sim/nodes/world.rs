@@ -15,8 +15,8 @@ use mcp_proto::server::{Event, Output};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The time without faults in which everything ends that has begun: the work of a task, and once more
-/// after its server was missed.
+/// The time without faults in which everything ends that has begun: the work of a task, and once
+/// more after its server was missed.
 const SETTLES: Duration = Duration::from_secs(150);
 
 /// The most servers at a time.

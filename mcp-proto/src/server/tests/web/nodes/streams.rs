@@ -418,7 +418,7 @@ fn stream_that_its_server_does_not_have_ends_with_an_error() {
 }
 
 #[test]
-fn stream_that_the_store_has_lost_a_part_of_is_resumed_with_an_error() {
+fn stream_with_a_lost_part_is_resumed_with_an_error() {
     let mut nodes = Nodes::new(2);
     let client = nodes.session(0, "{}");
     let (x, responder) = nodes.stream(0, &client, 1);

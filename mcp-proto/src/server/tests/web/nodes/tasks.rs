@@ -577,7 +577,7 @@ fn waiting_task_outlives_who_carried_its_questions() {
 
 /// A part of a store can go back without the part that has the leases: a shard of a cluster.
 #[test]
-fn task_that_its_server_has_ended_and_the_store_has_not_is_settled() {
+fn task_is_settled_that_its_server_does_not_have() {
     for (reruns, at) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
         let mut nodes = Nodes::with_tasks(2);
         nodes.asked();
