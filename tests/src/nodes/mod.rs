@@ -60,6 +60,7 @@ const CAUSES: &[&str] = &[
     "HTTP 503",
     // The store has lost what was written last: a task, a session, the event of a resumed stream.
     "the server does not know the task any more",
+    "the session has ended",
     "HTTP 400, after attempt to resume",
     "HTTP 404",
     "404 Not Found",
