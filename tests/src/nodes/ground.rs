@@ -110,6 +110,17 @@ impl Ground {
         keys.lines().map(count).sum()
     }
 
+    /// Writes what the servers have said to files beside the log of nginx.
+    pub(super) fn keep_lines(&self) -> Result<(), String> {
+        let Place::Apart(_, servers) = &self.place else { return Ok(()) };
+        for server in servers {
+            let file = self.folder.join(format!("nginx/{}.log", server.port()));
+            let lines = server.lines().into_iter().collect::<Vec<_>>().join("\n");
+            fs::write(&file, lines).map_err(|why| format!("{}: {why}", file.display()))?;
+        }
+        Ok(())
+    }
+
     /// Returns what has gone from one server to another.
     pub(super) fn crossed(&self) -> Result<Crossed, String> {
         let log = self.folder.join("nginx").join(LOG);

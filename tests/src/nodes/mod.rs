@@ -156,6 +156,7 @@ pub fn run(shape: Option<Shape>, length: Duration, seed: u64) -> Result<Report, 
     let foreign = foreign::end(foreign);
     let ours = callers.end();
     let (tasks, crossed, reruns) = (tasks.end(), ground.crossed()?, ground.reruns());
+    ground.keep_lines()?;
     Ok(Report { shape, checked, kills, rollbacks, failovers, ours, foreign, tasks, crossed, reruns })
 }
 

@@ -5,12 +5,12 @@ use super::redis::Shape;
 use crate::adapters::{Adapter, Server};
 use mcp_driver::ServerOptions;
 use mcp_proto::input::{Admission, Principal};
-use mcp_proto::server::{Hosts, SsePaths};
+use mcp_proto::server::{Event, Hosts, SsePaths};
 use mcp_proto::{Cx, ElicitResult, Form, Progress, Router, TaskOptions, TaskSupport, ToolError, tool};
 use smol::Timer;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
 /// The word for the program.
@@ -120,12 +120,18 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let Some((adapter, rest)) = Adapter::first_of(args) else { return ExitCode::FAILURE };
     let [port, shape, urls @ ..] = &rest[..] else { return ExitCode::FAILURE };
     let store = Shape::named(shape).and_then(|shape| shape.store(urls));
+    let told = |event| {
+        if let Event::Diagnostic(diagnostic) = event {
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            println!("{:.3} {diagnostic}", unix.as_secs_f64());
+        }
+    };
     let options = match store {
         Some(store) => ServerOptions::new().store(store),
         None if shape == NO_STORE => ServerOptions::new(),
         None => return ExitCode::FAILURE,
     };
-    match serve(adapter, options, &format!("127.0.0.1:{port}"), |text| println!("{RUNS}{text}")) {
+    match serve(adapter, options.on_event(told), &format!("127.0.0.1:{port}"), |text| println!("{RUNS}{text}")) {
         Ok(server) => {
             server.wait();
             ExitCode::SUCCESS
