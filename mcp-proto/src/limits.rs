@@ -338,7 +338,8 @@ pub struct ServerLimits {
     /// the store. Default 15 s.
     pub node_lease: Duration,
     /// The interval in which a node renews its lease. Much less than `node_lease`, so that some
-    /// renewals may fail. Default 5 s.
+    /// renewals may fail. What clients send to other nodes for one that is no member waits for
+    /// twice this time: the node may join again. Default 5 s.
     pub node_renewal: Duration,
 }
 

@@ -467,6 +467,7 @@ impl Server {
                     self.wire.env.retry_store();
                     self.store_stalled();
                     self.load_outdated();
+                    self.send_delayed();
                 }
                 ServerTimer::Tails => self.on_tails(),
                 ServerTimer::AwaitedTasks => self.on_awaited_tasks(),

@@ -16,7 +16,7 @@ use crate::server::client::{Bound, ClientIdentity, ClientKey};
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey, TaskKey};
 use crate::server::tasks::{TaskChange, TaskRecord};
-use crate::server::transport::{Opening, Place};
+use crate::server::transport::{Forwarded, Opening, Place};
 use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -65,6 +65,8 @@ pub(in crate::server) struct Node {
     former: Vec<Incarnation>,
     /// The size of what the requests without a reply carry, in bytes.
     carried: usize,
+    /// What was for servers that were no members, with its size in bytes.
+    delayed: Vec<(ClientKey, usize, Forwarded)>,
     /// The sessions with a listener here that may have changed at the store.
     outdated: BTreeSet<SessionDigest>,
     health: Health,
@@ -114,8 +116,8 @@ pub(in crate::server) enum Then {
     Touch(SessionKey),
     /// The response to DELETE waits for it.
     Close(SessionKey, ExchangeId),
-    /// The response to a POST waits for it.
-    Send(ExchangeId),
+    /// Another server gets it.
+    Send(Box<Forwarded>),
     /// The events of a stream wait for it.
     Claim(StreamKey),
     /// The event of a stream with this number is sent then.
@@ -172,6 +174,7 @@ impl Node {
             saying: 0,
             former: Vec::new(),
             carried: 0,
+            delayed: Vec::new(),
             outdated: BTreeSet::new(),
             health: Health::Good,
             requests: 0,
@@ -336,6 +339,37 @@ impl ServerEnv {
         let last = self.node.as_mut().and_then(|node| node.pending.values_mut().next_back());
         last.into_iter().for_each(|pending| pending.client = Some(client));
         true
+    }
+
+    /// Keeps what could not be passed on until it is sent again. It counts as a request of the
+    /// client. Returns false if the client has too many, or if there is no room.
+    pub(in crate::server) fn delay(&mut self, client: &ClientIdentity, forwarded: Forwarded, size: usize) -> bool {
+        let limits = &self.config.limits.server;
+        let (max, max_bytes) = (limits.max_store_requests, limits.max_store_bytes);
+        let bounds = [(Bound::Requests, 1), (Bound::RunningBytes, size)];
+        let has_share = bounds.iter().all(|(bound, more)| self.check_share(client, *bound, *more).is_ok());
+        let Some(node) = self.node.as_mut().filter(|node| has_share && node.delayed.len() < max) else { return false };
+        if node.carried.saturating_add(size) > max_bytes {
+            return false;
+        }
+        node.carried += size;
+        let client = self.shares.take(client, Bound::Requests, 1);
+        self.shares.add(client, Bound::RunningBytes, size);
+        node.delayed.push((client, size, forwarded));
+        self.retry_soon();
+        true
+    }
+
+    /// Takes what could not be passed on.
+    pub(in crate::server) fn take_delayed(&mut self) -> Vec<Forwarded> {
+        let Some(node) = &mut self.node else { return Vec::new() };
+        let delayed = core::mem::take(&mut node.delayed);
+        node.carried -= delayed.iter().map(|(_, size, _)| size).sum::<usize>();
+        for (client, size, _) in &delayed {
+            self.shares.give_back(*client, Bound::Requests, 1);
+            self.shares.give_back(*client, Bound::RunningBytes, *size);
+        }
+        delayed.into_iter().map(|(.., forwarded)| forwarded).collect()
     }
 
     /// A request has a reply, or none will come: its client has room for another.
@@ -513,6 +547,7 @@ impl ServerEnv {
 
     /// The server terminates: it says the rest, and leaves. Nothing waits for the store.
     pub(in crate::server) fn leave_store(&mut self) {
+        drop(self.take_delayed());
         let Some(mut node) = self.node.take() else { return };
         let unanswered = core::mem::take(&mut node.pending);
         unanswered.values().for_each(|pending| self.forget(pending));

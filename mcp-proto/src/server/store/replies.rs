@@ -45,7 +45,7 @@ impl Server {
             (Then::Touch(session), Err(_)) => self.wire.http.was_not_touched(&mut self.wire.env, session),
             (Then::Touch(_), _) => {}
             (Then::Close(session, x), result) => self.session_is_dropped(session, x, result.is_ok()),
-            (Then::Send(x), result) => self.answer_is_sent(x, result),
+            (Then::Send(forwarded), result) => self.item_is_sent(*forwarded, result),
             (Then::Claim(stream), result) => self.stream_is_claimed(stream, result),
             (Then::Append(stream, place), result) => self.event_is_appended(stream, place, result),
             (Then::PassOn(stream, message), result) => self.message_is_passed_on(stream, message, result),

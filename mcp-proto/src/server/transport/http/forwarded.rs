@@ -1,4 +1,4 @@
-//! Answers to questions of other servers, in sessions that they share: the store passes them on.
+//! What clients send here for other servers, in sessions that they share: the store passes it on.
 
 use super::exchange::StoreWait;
 use super::legacy::unknown_session;
@@ -6,10 +6,26 @@ use crate::error::DiagnosticKind;
 use crate::exchange::ExchangeId;
 use crate::rpc::{ErrorObject, Id, InvalidMessage, Message, Payload, Response, code, parse, write_message};
 use crate::server::Server;
+use crate::server::client::ClientIdentity;
 use crate::server::keys::SessionRef;
 use crate::server::session::QuestionState;
 use crate::server::store::{NodeItem, NodeTag, SessionDigest, StoreError, StoreReply, StoreRequest, Then};
+use crate::time::Instant;
+use alloc::boxed::Box;
 use bytes::Bytes;
+
+/// What a client has sent here for another server.
+#[derive(Debug)]
+pub(in crate::server) struct Forwarded {
+    /// The exchange whose response waits for it.
+    x: Option<ExchangeId>,
+    /// Whose request it counts as.
+    client: ClientIdentity,
+    node: NodeTag,
+    item: NodeItem,
+    /// A server that is no member then is lost.
+    until: Instant,
+}
 
 impl Server {
     /// Returns the server that has asked the question with this id, if it is another one.
@@ -40,14 +56,10 @@ impl Server {
         let client = entry.client.clone();
         let message = write_message(&Message::Response(response.clone()));
         let item = NodeItem::Answer { session: SessionDigest(entry.digest), message };
-        let then = x.map_or(Then::Nothing, Then::Send);
-        let is_asked = self.wire.env.ask_store_for(&client, StoreRequest::Send { node, item }, then);
-        match x {
-            Some(x) if is_asked => self.wait_for_store(x, StoreWait::Send),
-            Some(x) => self.wire.env.refuse_busy(x, None, "the store does not reply"),
-            None if is_asked => {}
-            None => self.wire.env.diagnose(DiagnosticKind::LateAnswer, "the store does not take it"),
+        if let Some(x) = x {
+            self.wait_for_store(x, StoreWait::Send);
         }
+        self.forward(x, client, node, item);
         true
     }
 
@@ -59,21 +71,74 @@ impl Server {
         self.forward_answer(None, session, &response)
     }
 
-    /// Another server has got an answer to a question of this one, or has not.
-    pub(in crate::server) fn answer_is_sent(&mut self, x: ExchangeId, result: Result<StoreReply, StoreError>) {
-        let Some(wait) = self.take_wait(x) else { return };
+    /// Passes what a client has sent on to another server. `x`: the exchange that waits for it.
+    pub(super) fn forward(&mut self, x: Option<ExchangeId>, client: ClientIdentity, node: NodeTag, item: NodeItem) {
+        let until = self.wire.env.now + self.shared.config.limits.server.node_renewal.saturating_mul(2);
+        self.send_forwarded(Forwarded { x, client, node, item, until });
+    }
+
+    fn send_forwarded(&mut self, forwarded: Forwarded) {
+        let (x, client) = (forwarded.x, forwarded.client.clone());
+        let request = StoreRequest::Send { node: forwarded.node, item: forwarded.item.clone() };
+        if !self.wire.env.ask_store_for(&client, request, Then::Send(Box::new(forwarded))) {
+            self.refuse_forwarded(x, "the store does not reply");
+        }
+    }
+
+    /// Sends again what could not be passed on some time ago.
+    pub(in crate::server) fn send_delayed(&mut self) {
+        for forwarded in self.wire.env.take_delayed() {
+            self.send_forwarded(forwarded);
+        }
+    }
+
+    /// Another server has got what a client has sent here, or has not.
+    pub(in crate::server) fn item_is_sent(&mut self, forwarded: Forwarded, result: Result<StoreReply, StoreError>) {
+        let (x, is_early) = (forwarded.x, self.wire.env.now < forwarded.until);
         match result {
-            Ok(StoreReply::Done) => self.wire.env.accept(x),
+            Ok(StoreReply::Done) => {
+                if let Some(x) = x.filter(|x| self.take_wait(*x).is_some()) {
+                    self.wire.env.accept(x);
+                }
+            }
+            // Its lease may have ended while the store did not reply, or the store has lost it. A
+            // server that runs joins again, with its number.
+            Ok(StoreReply::NoNode) if is_early => self.delay(forwarded),
+            Ok(StoreReply::NoNode) => self.has_no_node(&forwarded),
+            // The client repeats what has a response of its own.
+            _ if x.is_none() && is_early => self.delay(forwarded),
+            Ok(_) => self.refuse_forwarded(x, "the server that has asked is busy"),
+            Err(_) => self.refuse_forwarded(x, "the store does not reply"),
+        }
+    }
+
+    fn delay(&mut self, forwarded: Forwarded) {
+        let (x, size) = (forwarded.x, forwarded.item.size());
+        let client = forwarded.client.clone();
+        if !self.wire.env.delay(&client, forwarded, size) {
+            self.refuse_forwarded(x, "too much waits for servers that do not reply");
+        }
+    }
+
+    /// The server for which this was is lost.
+    fn has_no_node(&mut self, forwarded: &Forwarded) {
+        let waiting = forwarded.x.filter(|x| self.take_wait(*x).is_some());
+        match (&forwarded.item, waiting) {
             // The stream has ended with its server.
-            Ok(StoreReply::NoNode) if matches!(wait, StoreWait::Post) => {
-                self.wire.env.reject(x, None, 404, &unknown_session());
-            }
-            Ok(StoreReply::NoNode) => {
+            (NodeItem::Posted { .. }, Some(x)) => self.wire.env.reject(x, None, 404, &unknown_session()),
+            (NodeItem::Posted { .. }, None) => {}
+            (_, waiting) => {
                 self.wire.env.diagnose(DiagnosticKind::LateAnswer, "the server that has asked is gone");
-                self.wire.env.accept(x);
+                waiting.into_iter().for_each(|x| self.wire.env.accept(x));
             }
-            Ok(_) => self.wire.env.refuse_busy(x, None, "the server that has asked is busy"),
-            Err(_) => self.wire.env.refuse_busy(x, None, "the store does not reply"),
+        }
+    }
+
+    fn refuse_forwarded(&mut self, x: Option<ExchangeId>, why: &str) {
+        match x {
+            Some(x) if self.take_wait(x).is_some() => self.wire.env.refuse_busy(x, None, why),
+            Some(_) => {}
+            None => self.wire.env.diagnose(DiagnosticKind::LateAnswer, why),
         }
     }
 

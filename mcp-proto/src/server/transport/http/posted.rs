@@ -10,7 +10,7 @@ use crate::rpc::{DecodeError, Object, RawJson, error_response, parse_batch_or_me
 use crate::server::Server;
 use crate::server::rights::ClientRights;
 use crate::server::state_keys::StateKeys;
-use crate::server::store::{NodeItem, NodeTag, SessionDigest, StoreRequest, Then};
+use crate::server::store::{NodeItem, NodeTag, SessionDigest};
 use crate::server::transport::PostOrigin;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -125,11 +125,8 @@ impl Server {
         };
         let stream = SessionDigest(Hash::hash(id.as_bytes()));
         let post = ForwardedPost { head: (**head).clone(), rights: self.wire.env.rights(x), message }.encode();
-        let request = StoreRequest::Send { node, item: NodeItem::Posted { stream, post } };
         self.wait_for_store(x, StoreWait::Post);
-        if !self.wire.env.ask_store(request, Then::Send(x)) && self.take_wait(x).is_some() {
-            self.wire.env.refuse_busy(x, None, "the store does not reply");
-        }
+        self.forward(Some(x), self.wire.env.client_on(x, None), node, NodeItem::Posted { stream, post });
         None
     }
 

@@ -39,6 +39,22 @@ fn answers_to_other_servers_are_bounded_in_bytes() {
 }
 
 #[test]
+fn answer_without_a_response_of_its_own_is_sent_again() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.batching();
+    nodes.asked();
+    let x = nodes.post(0, client.headers(), &format!(r#"[{{"jsonrpc":"2.0","id":{},"result":{{}}}}]"#, foreign(1)));
+    assert_eq!(nodes.sites[0].said(x), ["202 "]);
+    for _ in 0..30 {
+        nodes.pass(SECOND);
+    }
+    let is_sent = |request: &StoreRequest| matches!(request, StoreRequest::Send { .. });
+    let count = nodes.asked().into_iter().filter(is_sent).count();
+    assert!((9..=11).contains(&count), "each second, for ten seconds: {count}");
+    assert_eq!(nodes.sites[0].codes(), ["late-answer"], "its server has not come back");
+}
+
+#[test]
 fn client_that_fills_its_share_of_the_store_leaves_the_rest() {
     let mut nodes = Nodes::new(2);
     let (client, other) = (nodes.batching(), nodes.session(0, "{}"));
