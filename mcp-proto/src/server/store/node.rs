@@ -16,7 +16,7 @@ use crate::server::client::{Bound, ClientIdentity, ClientKey};
 use crate::server::env::ServerEnv;
 use crate::server::keys::{ServerTimer, StreamKey, TaskKey};
 use crate::server::tasks::{TaskChange, TaskRecord};
-use crate::server::transport::{Forwarded, Opening, Place};
+use crate::server::transport::{ForwardedItem, Opening, Place};
 use crate::stats::StoreStats;
 use crate::time::Instant;
 use alloc::boxed::Box;
@@ -66,7 +66,7 @@ pub(in crate::server) struct Node {
     /// The size of what the requests without a reply carry, in bytes.
     carried: usize,
     /// What was for servers that were no members, with its size in bytes.
-    delayed: Vec<(ClientKey, usize, Forwarded)>,
+    delayed: Vec<(ClientKey, usize, ForwardedItem)>,
     /// The sessions with a listener here that may have changed at the store.
     outdated: BTreeSet<SessionDigest>,
     health: Health,
@@ -117,7 +117,7 @@ pub(in crate::server) enum Then {
     /// The response to DELETE waits for it.
     Close(SessionKey, ExchangeId),
     /// Another server gets it.
-    Send(Box<Forwarded>),
+    Send(Box<ForwardedItem>),
     /// The events of a stream wait for it.
     Claim(StreamKey),
     /// The event of a stream with this number is sent then.
@@ -328,14 +328,11 @@ impl ServerEnv {
         then: Then,
     ) -> bool {
         let carried = request.carried();
-        let bounds = [(Bound::Requests, 1), (Bound::RunningBytes, carried)];
-        if bounds.iter().any(|(bound, more)| self.check_share(client, *bound, *more).is_err())
-            || !self.ask_store(request, then)
-        {
+        let Some(client) = self.take_share(client, carried) else { return false };
+        if !self.ask_store(request, then) {
+            self.give_share_back(client, carried);
             return false;
         }
-        let client = self.shares.take(client, Bound::Requests, 1);
-        self.shares.add(client, Bound::RunningBytes, carried);
         let last = self.node.as_mut().and_then(|node| node.pending.values_mut().next_back());
         last.into_iter().for_each(|pending| pending.client = Some(client));
         true
@@ -343,41 +340,53 @@ impl ServerEnv {
 
     /// Keeps what could not be passed on until it is sent again. It counts as a request of the
     /// client. Returns false if the client has too many, or if there is no room.
-    pub(in crate::server) fn delay(&mut self, client: &ClientIdentity, forwarded: Forwarded, size: usize) -> bool {
+    pub(in crate::server) fn delay(&mut self, client: &ClientIdentity, item: ForwardedItem, size: usize) -> bool {
         let limits = &self.config.limits.server;
         let (max, max_bytes) = (limits.max_store_requests, limits.max_store_bytes);
-        let bounds = [(Bound::Requests, 1), (Bound::RunningBytes, size)];
-        let has_share = bounds.iter().all(|(bound, more)| self.check_share(client, *bound, *more).is_ok());
-        let Some(node) = self.node.as_mut().filter(|node| has_share && node.delayed.len() < max) else { return false };
-        if node.carried.saturating_add(size) > max_bytes {
+        let is_full = |node: &Node| node.delayed.len() >= max || node.carried.saturating_add(size) > max_bytes;
+        if self.node.as_ref().is_none_or(|node| is_full(node)) {
             return false;
         }
-        node.carried += size;
-        let client = self.shares.take(client, Bound::Requests, 1);
-        self.shares.add(client, Bound::RunningBytes, size);
-        node.delayed.push((client, size, forwarded));
+        let Some(client) = self.take_share(client, size) else { return false };
+        if let Some(node) = &mut self.node {
+            node.carried += size;
+            node.delayed.push((client, size, item));
+        }
         self.retry_soon();
         true
     }
 
     /// Takes what could not be passed on.
-    pub(in crate::server) fn take_delayed(&mut self) -> Vec<Forwarded> {
+    pub(in crate::server) fn take_delayed(&mut self) -> Vec<ForwardedItem> {
         let Some(node) = &mut self.node else { return Vec::new() };
         let delayed = core::mem::take(&mut node.delayed);
         node.carried -= delayed.iter().map(|(_, size, _)| size).sum::<usize>();
-        for (client, size, _) in &delayed {
-            self.shares.give_back(*client, Bound::Requests, 1);
-            self.shares.give_back(*client, Bound::RunningBytes, *size);
-        }
-        delayed.into_iter().map(|(.., forwarded)| forwarded).collect()
+        delayed.iter().for_each(|(client, size, _)| self.give_share_back(*client, *size));
+        delayed.into_iter().map(|(.., item)| item).collect()
     }
 
     /// A request has a reply, or none will come: its client has room for another.
     fn forget(&mut self, pending: &PendingRequest) {
         if let Some(client) = pending.client {
-            self.shares.give_back(client, Bound::Requests, 1);
-            self.shares.give_back(client, Bound::RunningBytes, pending.carried);
+            self.give_share_back(client, pending.carried);
         }
+    }
+
+    /// Something of this size, in bytes, counts as a request of the client. Returns `None` if the
+    /// client has too many.
+    fn take_share(&mut self, client: &ClientIdentity, size: usize) -> Option<ClientKey> {
+        let bounds = [(Bound::Requests, 1), (Bound::RunningBytes, size)];
+        if bounds.iter().any(|(bound, more)| self.check_share(client, *bound, *more).is_err()) {
+            return None;
+        }
+        let client = self.shares.take(client, Bound::Requests, 1);
+        self.shares.add(client, Bound::RunningBytes, size);
+        Some(client)
+    }
+
+    fn give_share_back(&mut self, client: ClientKey, size: usize) {
+        self.shares.give_back(client, Bound::RunningBytes, size);
+        self.shares.give_back(client, Bound::Requests, 1);
     }
 
     /// Asks the store for something. Returns false if too many requests have no reply, or if they

@@ -8,4 +8,4 @@ mod http;
 pub(super) use duplex::{Duplex, DuplexAdmission, PostOrigin};
 pub(super) use exchange::{Binding, ServedExchange};
 pub(crate) use http::unavailable;
-pub(super) use http::{Forwarded, Http, HttpState, Opening, Place, ResponseStream};
+pub(super) use http::{ForwardedItem, Http, HttpState, Opening, Place, ResponseStream};

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 /// What a client has sent here for another server.
 #[derive(Debug)]
-pub(in crate::server) struct Forwarded {
+pub(in crate::server) struct ForwardedItem {
     /// The exchange whose response waits for it.
     x: Option<ExchangeId>,
     /// Whose request it counts as.
@@ -74,10 +74,10 @@ impl Server {
     /// Passes what a client has sent on to another server. `x`: the exchange that waits for it.
     pub(super) fn forward(&mut self, x: Option<ExchangeId>, client: ClientIdentity, node: NodeTag, item: NodeItem) {
         let until = self.wire.env.now + self.shared.config.limits.server.node_renewal.saturating_mul(2);
-        self.send_forwarded(Forwarded { x, client, node, item, until });
+        self.send_forwarded(ForwardedItem { x, client, node, item, until });
     }
 
-    fn send_forwarded(&mut self, forwarded: Forwarded) {
+    fn send_forwarded(&mut self, forwarded: ForwardedItem) {
         let (x, client) = (forwarded.x, forwarded.client.clone());
         let request = StoreRequest::Send { node: forwarded.node, item: forwarded.item.clone() };
         if !self.wire.env.ask_store_for(&client, request, Then::Send(Box::new(forwarded))) {
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// Another server has got what a client has sent here, or has not.
-    pub(in crate::server) fn item_is_sent(&mut self, forwarded: Forwarded, result: Result<StoreReply, StoreError>) {
+    pub(in crate::server) fn item_is_sent(&mut self, forwarded: ForwardedItem, result: Result<StoreReply, StoreError>) {
         let (x, is_early) = (forwarded.x, self.wire.env.now < forwarded.until);
         match result {
             Ok(StoreReply::Done) => {
@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    fn delay(&mut self, forwarded: Forwarded) {
+    fn delay(&mut self, forwarded: ForwardedItem) {
         let (x, size) = (forwarded.x, forwarded.item.size());
         let client = forwarded.client.clone();
         if !self.wire.env.delay(&client, forwarded, size) {
@@ -121,7 +121,7 @@ impl Server {
     }
 
     /// The server for which this was is lost.
-    fn has_no_node(&mut self, forwarded: &Forwarded) {
+    fn has_no_node(&mut self, forwarded: &ForwardedItem) {
         let waiting = forwarded.x.filter(|x| self.take_wait(*x).is_some());
         match (&forwarded.item, waiting) {
             // The stream has ended with its server.

@@ -28,7 +28,7 @@ mod tool_stream;
 mod web_socket;
 
 pub(in crate::server) use exchange::Http;
-pub(in crate::server) use forwarded::Forwarded;
+pub(in crate::server) use forwarded::ForwardedItem;
 pub(crate) use respond::unavailable;
 pub(in crate::server) use sessions::HttpState;
 use shared::SharedSession;

@@ -39,6 +39,31 @@ fn answers_to_other_servers_are_bounded_in_bytes() {
 }
 
 #[test]
+fn answers_that_wait_for_lost_servers_are_bounded_in_bytes() {
+    let mut nodes = Nodes::with(2, |config| config.limits.server.max_store_bytes = 1 << 20);
+    let client = nodes.batching();
+    let text = "x".repeat(300_000);
+    // What has waited has left its room.
+    for _ in 0..2 {
+        for nth in 0..10 {
+            let id = foreign(nth);
+            nodes.post(0, client.headers(), &format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{"t":"{text}"}}}}]"#));
+        }
+        assert_eq!(nodes.sites[0].codes(), ["late-answer"; 7], "three have room");
+        nodes.asked();
+        nodes.pass(SECOND);
+        assert_eq!(nodes.asked().len(), 3, "each is sent again");
+        for _ in 0..15 {
+            nodes.pass(SECOND);
+        }
+        assert_eq!(nodes.sites[0].codes(), ["late-answer"; 3], "their servers are lost");
+        nodes.asked();
+        nodes.pass(SECOND);
+        assert_eq!(nodes.asked(), []);
+    }
+}
+
+#[test]
 fn answer_without_a_response_of_its_own_is_sent_again() {
     let mut nodes = Nodes::new(2);
     let client = nodes.batching();

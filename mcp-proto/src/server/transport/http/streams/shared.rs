@@ -24,7 +24,7 @@ use core::time::Duration;
 /// The number of the own stream of a session.
 pub(in super::super) const OWN: u64 = 0;
 
-/// Why a request has no result whose server ran it no longer.
+/// The error of a request whose server does not run it any more.
 const LOST: &str = "the node that ran this request was lost";
 
 /// The number of events of a stream that may wait for the store while its client is elsewhere.
