@@ -18,8 +18,9 @@ const BOUND: Duration = Duration::from_secs(30);
 fn web_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("it listens");
     let address = listener.local_addr().expect("an address");
+    // It is memory of this process, too: before a test begins to count.
+    let body = vec![b'x'; SIZE];
     thread::spawn(move || {
-        let body = vec![b'x'; SIZE];
         for mut client in listener.incoming().flatten() {
             let mut lines = BufReader::new(client.try_clone().expect("a clone")).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
