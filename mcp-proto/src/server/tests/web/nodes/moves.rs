@@ -252,3 +252,50 @@ fn own_stream_lost_while_it_is_read_is_claimed_again() {
     let said = nodes.sites[0].said(x);
     assert!(events(&said).1.len() >= 2 && !said.contains(&"end".to_string()), "{said:?}");
 }
+
+// An event that the store has may be an equal one that another server has added.
+#[test]
+fn event_in_the_store_says_nothing_of_the_one_before_it() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let first = nodes.listen(0, &client);
+    nodes.sites[0].said(first);
+    // The second server takes the stream, and its words to the first one are lost.
+    let says_nothing = |at, request: &StoreRequest| {
+        at == 1 && matches!(request, StoreRequest::Send { .. } | StoreRequest::Publish { .. })
+    };
+    let second = nodes.sites[1].begin("GET", client.headers().with("Accept", "text/event-stream"));
+    nodes.sites[1].bench.item(second, Inbound::End);
+    let publish = |nodes: &mut Nodes, at: usize| {
+        let bench = &mut nodes.sites[at].bench;
+        bench.server.publish(bench.now, Change::Tools);
+    };
+    for step in 0..2 {
+        if step == 1 {
+            publish(&mut nodes, 1);
+        }
+        nodes.settle_with(100, |at, _, request, _| if says_nothing(at, request) { Fate::Nothing } else { Fate::Store });
+    }
+    let number = |id: &str| id.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
+    let said = nodes.sites[1].said(second);
+    let (ids, data) = events(&said);
+    let last = number(ids.last().unwrap());
+    assert!(number(ids[1]) == 3 && data[0].contains("tools/list_changed"), "{said:?}");
+    // The first one adds two, and the request for the first of them is lost.
+    for is_lost in [true, false] {
+        publish(&mut nodes, 0);
+        nodes.settle_with(100, |_, _, request, _| match request {
+            StoreRequest::Append { .. } if is_lost => Fate::Nothing,
+            StoreRequest::Publish { .. } => Fate::Nothing,
+            _ => Fate::Store,
+        });
+    }
+    assert_eq!(nodes.sites[0].said(first), [""; 0], "it is not known what the store has");
+    (0..4).for_each(|_| nodes.pass(2 * SECOND));
+    assert_eq!(nodes.sites[0].said(first), ["end"], "the second server has it");
+    let said = nodes.sites[1].said(second);
+    let (ids, data) = events(&said);
+    assert!(ids.iter().all(|id| number(id) > last), "{said:?}");
+    assert!(data.iter().all(|data| data.contains("tools/list_changed")), "{said:?}");
+    assert!(!data.is_empty(), "the change is told");
+}

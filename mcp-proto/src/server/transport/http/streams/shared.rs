@@ -94,6 +94,9 @@ struct WaitingEvent {
     keep: usize,
     /// The store has not replied yet.
     is_asked: bool,
+    /// The store has one like it at its place. This says nothing of the events before it: another
+    /// server that has taken the stream may have added it.
+    is_stored: bool,
     /// It was sent before the store has it.
     is_sent: bool,
 }
@@ -107,7 +110,7 @@ pub(in crate::server) struct Place {
 
 impl WaitingEvent {
     const fn new(retry: Option<Duration>, data: Bytes, is_last: bool) -> Self {
-        Self { retry, data, is_last, place: None, keep: 0, is_asked: false, is_sent: false }
+        Self { retry, data, is_last, place: None, keep: 0, is_asked: false, is_stored: false, is_sent: false }
     }
 }
 
@@ -171,11 +174,21 @@ impl SharedStream {
         }
     }
 
-    /// The store has everything up to an event that was added when this server had the stream
-    /// before. Returns their bytes: the server that has the stream sends them.
+    /// The store has the event of this place. Returns the number of the events that wait, and that
+    /// it has with all before them.
+    fn note_stored(&mut self, place: Place) -> usize {
+        if let Some(event) = self.waiting.iter_mut().find(|event| event.place == Some(place)) {
+            event.is_stored = true;
+        }
+        self.waiting.iter().take_while(|event| event.is_stored).count()
+    }
+
+    /// The store has an event that was added when this server had the stream before. Forgets it,
+    /// once the store has all before it, and returns the bytes: the server that has the stream
+    /// sends them.
     fn take_stored(&mut self, place: Place) -> usize {
-        let found = self.waiting.iter().position(|event| event.place == Some(place));
-        self.waiting.drain(..found.map_or(0, |found| found + 1)).map(|event| event.data.len()).sum()
+        let stored = self.note_stored(place);
+        self.waiting.drain(..stored).map(|event| event.data.len()).sum()
     }
 
     /// The store does not have the event of this place, nor what was to follow it.
@@ -184,7 +197,7 @@ impl SharedStream {
             event.place.is_some_and(|other| other.epoch == place.epoch && other.number >= place.number)
         };
         for event in self.waiting.iter_mut().filter(after) {
-            (event.place, event.is_asked) = (None, false);
+            (event.place, event.is_asked, event.is_stored) = (None, false, false);
         }
     }
 }
@@ -403,7 +416,7 @@ impl HttpState {
         let Some(session) = self.digest_of(key) else { return GrowthOutcome::Nothing };
         let Some(stream) = self.streams.get_mut(&key) else { return GrowthOutcome::Nothing };
         let Some(shared) = &mut stream.shared else { return GrowthOutcome::Nothing };
-        let mut is_last = false;
+        let (before, mut is_last) = (shared.stored, false);
         while shared.stored < number
             && let Some(event) = shared.waiting.pop_front()
         {
@@ -415,7 +428,7 @@ impl HttpState {
             stream.said = Some(shared.stored);
             env.send_on_stream(x, Outbound::Event { event: None, id, retry: event.retry, data: event.data });
         }
-        for tail in &shared.tails {
+        for tail in shared.tails.iter().filter(|_| shared.stored > before) {
             let item = NodeItem::Grown { session, stream: stream.number };
             env.ask_store(StoreRequest::Send { node: *tail, item }, Then::Nothing);
         }

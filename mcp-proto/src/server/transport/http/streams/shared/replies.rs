@@ -73,7 +73,10 @@ impl Server {
         let Some(shared) = self.wire.http.shared_mut(key) else { return };
         let is_current = shared.claim == StreamClaim::Held(place.epoch);
         match result {
-            Ok(StoreReply::Done) if is_current => self.stream_has_grown(key, place.number),
+            Ok(StoreReply::Done) if is_current => {
+                let number = shared.stored + shared.note_stored(place) as u64;
+                self.stream_has_grown(key, number);
+            }
             Ok(StoreReply::Done) => {
                 let held = shared.take_stored(place);
                 self.wire.env.release_for_store(held);
