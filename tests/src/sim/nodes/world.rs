@@ -22,6 +22,9 @@ const SETTLES: Duration = Duration::from_secs(150);
 /// The most servers at a time.
 const MAX_NODES: usize = 5;
 
+/// Maximum number of steps of a run, of which most have some 20,000.
+const MAX_STEPS: u64 = 1_000_000;
+
 /// What happens later.
 #[derive(Debug)]
 pub(super) enum SimEvent {
@@ -179,6 +182,7 @@ impl World {
     fn happen(&mut self, at: Instant) {
         self.now = self.now.max(at);
         self.chaos.steps += 1;
+        assert!(self.chaos.steps < MAX_STEPS, "the servers never come to rest");
         let due = self.agenda.keys().next().copied().filter(|(due, _)| *due <= self.now);
         match due.and_then(|due| self.agenda.remove(&due)) {
             Some(event) => self.take(event),

@@ -299,3 +299,35 @@ fn event_in_the_store_says_nothing_of_the_one_before_it() {
     assert!(data.iter().all(|data| data.contains("tools/list_changed")), "{said:?}");
     assert!(!data.is_empty(), "the change is told");
 }
+
+// A server that has claimed a stream in the store may not know it yet.
+#[test]
+fn message_for_an_own_stream_does_not_go_in_a_circle() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    nodes.listen(0, &client);
+    let there = nodes.listen(1, &client);
+    nodes.sites[1].said(there);
+    // The first one takes the stream again, and the reply is lost; the second one learns of it.
+    let own = nodes.owns[0].unwrap();
+    let session = nodes.asked().into_iter().rev().find_map(|request| match request {
+        StoreRequest::Claim { session, stream: 0, .. } => Some(session),
+        _ => None,
+    });
+    let session = session.expect("it was claimed");
+    let claim = |over| StoreRequest::Claim { session, stream: 0, requests: Vec::new(), node: own, over };
+    let now = nodes.now();
+    let StoreReply::Owned(second) = nodes.store.apply(now, claim(None)) else { panic!("the second has it") };
+    let StoreReply::Claimed { epoch, .. } = nodes.store.apply(now, claim(Some(second))) else { panic!("it is free") };
+    let bench = &mut nodes.sites[1].bench;
+    bench.server.arrived(bench.now, NodeItem::Taken { session, stream: 0, epoch });
+    nodes.settle();
+    let message = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"x/y"}"#);
+    let bench = &mut nodes.sites[0].bench;
+    bench.server.arrived(bench.now, NodeItem::Own { session, epoch, message });
+    let count = nodes.settle_with(100, |_, _, _, _| Fate::Store);
+    assert!(count < 10, "{count} requests");
+    let read = nodes.store.apply(now, StoreRequest::Read { session, stream: 0, after: 0 });
+    let StoreReply::Stream { events, .. } = read else { panic!("{read:?}") };
+    assert!(events.last().is_some_and(|event| event.data.ends_with(br#""x/y"}"#)), "{events:?}");
+}

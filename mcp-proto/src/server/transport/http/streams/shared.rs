@@ -174,6 +174,16 @@ impl SharedStream {
         }
     }
 
+    /// Another server takes this one for that which has the stream in this epoch. What this one
+    /// knows may be older: the store tells.
+    fn doubt(&mut self, epoch: Epoch) {
+        if let StreamClaim::Elsewhere(known) = self.claim
+            && known.number <= epoch.number
+        {
+            self.claim = StreamClaim::None;
+        }
+    }
+
     /// The store has the event of this place. Returns the number of the events that wait, and that
     /// it has with all before them.
     fn note_stored(&mut self, place: Place) -> usize {
@@ -403,7 +413,7 @@ impl HttpState {
             if event.data.is_empty() {
                 continue;
             }
-            let item = NodeItem::Own { session, message: event.data.clone() };
+            let item = NodeItem::Own { session, epoch, message: event.data.clone() };
             let request = StoreRequest::Send { node: epoch.node.tag(), item };
             if !env.ask_store(request, Then::PassOn(key, event.data)) {
                 env.diagnose(DiagnosticKind::DroppedNotification, "the store does not reply");

@@ -243,13 +243,16 @@ impl Server {
     }
 
     /// Another server has a message for a client whose own stream is here.
-    pub(in crate::server) fn on_own_message(&mut self, session: SessionDigest, message: Bytes) {
+    pub(in crate::server) fn on_own_message(&mut self, session: SessionDigest, epoch: Epoch, message: Bytes) {
         let Some(key) = self.wire.http.session_of_digest(session) else {
             return self.wire.env.diagnose(DiagnosticKind::DroppedNotification, "its session has ended here");
         };
         let version = self.wire.session(SessionRef::Http(key)).and_then(|session| session.negotiated());
         let Some(version) = version.map(|terms| terms.version) else { return };
         let own = self.wire.http.own_stream_of(key, version);
+        if let Some(shared) = self.wire.http.shared_mut(own) {
+            shared.doubt(epoch);
+        }
         self.wire.http.stream_send(&mut self.wire.env, own, message);
     }
 
