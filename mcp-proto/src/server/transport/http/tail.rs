@@ -174,7 +174,8 @@ impl Server {
         }
         let key = self.wire.http.own_stream_of(session, version);
         let Some(shared) = self.wire.http.stream_mut(key).and_then(|stream| stream.shared.as_mut()) else { return };
-        if let Some(newer) = shared.taken_since(epoch) {
+        // A store that was asked to end the newer epoch, and does not know it, has gone back in time.
+        if let Some(newer) = shared.taken_since(epoch).filter(|newer| over != Some(*newer)) {
             opening.over = Some(newer);
             return self.ask_opening(opening);
         }

@@ -331,3 +331,21 @@ fn message_for_an_own_stream_does_not_go_in_a_circle() {
     let StoreReply::Stream { events, .. } = read else { panic!("{read:?}") };
     assert!(events.last().is_some_and(|event| event.data.ends_with(br#""x/y"}"#)), "{events:?}");
 }
+
+#[test]
+fn listener_of_a_store_that_has_gone_back_is_served() {
+    let mut nodes = Nodes::new(2);
+    let client = nodes.session(0, "{}");
+    let first = nodes.listen(0, &client);
+    let before = nodes.store.clone();
+    nodes.listen(1, &client);
+    nodes.sites[0].said(first);
+    nodes.store = before;
+    // The store knows the claim of the first server only, which knows a newer one.
+    let again = nodes.sites[0].begin("GET", client.headers().with("Accept", "text/event-stream"));
+    nodes.sites[0].bench.item(again, Inbound::End);
+    let count = nodes.settle_with(100, |_, _, _, _| Fate::Store);
+    assert!(count < 10, "{count} requests");
+    nodes.publish(0, Change::Tools);
+    assert!(says(&nodes.sites[0].said(again), "tools/list_changed"));
+}
