@@ -72,9 +72,6 @@ pub enum NodeItem {
     Own {
         /// The session.
         session: SessionDigest,
-        /// The right to write the stream that this node has, as far as the sender knows. A node that
-        /// knows of no newer one asks the store, so that no message goes in a circle.
-        epoch: Epoch,
         /// The message.
         message: Bytes,
     },
@@ -125,12 +122,11 @@ impl NodeItem {
                 object("news").with("from", from.to_string()).with_opt("news", RawJson::parse(news.encode()).ok())
             }
             Self::Answer { session, message } => of("answer", session).with("message", text(message)),
-            Self::Own { session, epoch, message } => {
-                of("own", session).with("epoch", write_epoch(epoch)).with("message", text(message))
-            }
+            Self::Own { session, message } => of("own", session).with("message", text(message)),
             Self::Posted { stream, post } => of("posted", stream).with("message", text(post)),
             Self::Taken { session, stream, epoch } => {
-                of("taken", session).with("stream", *stream).with("epoch", write_epoch(epoch))
+                let epoch = Object::new().with("node", epoch.node.to_string()).with("number", epoch.number);
+                of("taken", session).with("stream", *stream).with("epoch", epoch)
             }
             Self::Tail { session, stream, by } => {
                 of("tail", session).with("stream", *stream).with("by", u64::from(by.0))
@@ -165,9 +161,14 @@ impl NodeItem {
                 Self::News { from: Incarnation::parse(&object.required_str("from")?)?, news }
             }
             "answer" => Self::Answer { session: session()?, message: message()? },
-            "own" => Self::Own { session: session()?, epoch: read_epoch(&object)?, message: message()? },
+            "own" => Self::Own { session: session()?, message: message()? },
             "posted" => Self::Posted { stream: session()?, post: message()? },
-            "taken" => Self::Taken { session: session()?, stream: stream()?, epoch: read_epoch(&object)? },
+            "taken" => {
+                let epoch = object.object("epoch")?;
+                let node = Incarnation::parse(&epoch.required_str("node")?)?;
+                let epoch = Epoch { node, number: epoch.required("number")? };
+                Self::Taken { session: session()?, stream: stream()?, epoch }
+            }
             "tail" => Self::Tail { session: session()?, stream: stream()?, by: NodeTag(object.required("by")?) },
             "grown" => Self::Grown { session: session()?, stream: stream()? },
             "gone" => Self::Gone { session: session()?, stream: stream()? },
@@ -180,16 +181,6 @@ impl NodeItem {
             _ => return Err(DecodeError::new("an item of a kind that is not known")),
         })
     }
-}
-
-fn write_epoch(epoch: &Epoch) -> Object {
-    Object::new().with("node", epoch.node.to_string()).with("number", epoch.number)
-}
-
-fn read_epoch(item: &Object) -> Result<Epoch, DecodeError> {
-    let epoch = item.object("epoch")?;
-    let node = Incarnation::parse(&epoch.required_str("node")?)?;
-    Ok(Epoch { node, number: epoch.required("number")? })
 }
 
 /// Returns a message as text, which JSON always is.
@@ -209,7 +200,7 @@ mod tests {
         let all = [
             NodeItem::News { from: epoch.node, news: News::Elicited("e".into()) },
             NodeItem::Answer { session, message: message.clone() },
-            NodeItem::Own { session, epoch, message: message.clone() },
+            NodeItem::Own { session, message: message.clone() },
             NodeItem::Posted { stream: session, post: message },
             NodeItem::Taken { session, stream, epoch },
             NodeItem::Tail { session, stream, by: NodeTag(9) },

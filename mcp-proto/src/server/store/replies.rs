@@ -105,7 +105,7 @@ impl Server {
             NodeItem::Grown { session, stream } => self.on_grown(session, stream),
             NodeItem::Gone { session, stream } => self.on_gone(session, stream),
             NodeItem::Task { task } => self.task_is_doubted(task),
-            NodeItem::Own { session, epoch, message } => self.on_own_message(session, epoch, message),
+            NodeItem::Own { session, message } => self.on_own_message(session, message),
             NodeItem::Posted { stream, post } => self.on_posted(stream, &post),
             NodeItem::Cancel { session, request } => {
                 let key = self.wire.http.session_of_digest(session);

@@ -324,7 +324,7 @@ fn message_for_an_own_stream_does_not_go_in_a_circle() {
     nodes.settle();
     let message = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"x/y"}"#);
     let bench = &mut nodes.sites[0].bench;
-    bench.server.arrived(bench.now, NodeItem::Own { session, epoch, message });
+    bench.server.arrived(bench.now, NodeItem::Own { session, message });
     let count = nodes.settle_with(100, |_, _, _, _| Fate::Store);
     assert!(count < 10, "{count} requests");
     let read = nodes.store.apply(now, StoreRequest::Read { session, stream: 0, after: 0 });

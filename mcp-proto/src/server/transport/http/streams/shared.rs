@@ -174,12 +174,10 @@ impl SharedStream {
         }
     }
 
-    /// Another server takes this one for that which has the stream in this epoch. What this one
-    /// knows may be older: the store tells.
-    fn doubt(&mut self, epoch: Epoch) {
-        if let StreamClaim::Elsewhere(known) = self.claim
-            && known.number <= epoch.number
-        {
+    /// Another server takes this one for that which has the stream. The store tells which one has
+    /// it: if each server believed what it knows, a message could go in a circle.
+    fn doubt(&mut self) {
+        if let StreamClaim::Elsewhere(_) = self.claim {
             self.claim = StreamClaim::None;
         }
     }
@@ -413,7 +411,7 @@ impl HttpState {
             if event.data.is_empty() {
                 continue;
             }
-            let item = NodeItem::Own { session, epoch, message: event.data.clone() };
+            let item = NodeItem::Own { session, message: event.data.clone() };
             let request = StoreRequest::Send { node: epoch.node.tag(), item };
             if !env.ask_store(request, Then::PassOn(key, event.data)) {
                 env.diagnose(DiagnosticKind::DroppedNotification, "the store does not reply");

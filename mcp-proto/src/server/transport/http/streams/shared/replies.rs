@@ -243,7 +243,7 @@ impl Server {
     }
 
     /// Another server has a message for a client whose own stream is here.
-    pub(in crate::server) fn on_own_message(&mut self, session: SessionDigest, epoch: Epoch, message: Bytes) {
+    pub(in crate::server) fn on_own_message(&mut self, session: SessionDigest, message: Bytes) {
         let Some(key) = self.wire.http.session_of_digest(session) else {
             return self.wire.env.diagnose(DiagnosticKind::DroppedNotification, "its session has ended here");
         };
@@ -251,7 +251,7 @@ impl Server {
         let Some(version) = version.map(|terms| terms.version) else { return };
         let own = self.wire.http.own_stream_of(key, version);
         if let Some(shared) = self.wire.http.shared_mut(own) {
-            shared.doubt(epoch);
+            shared.doubt();
         }
         self.wire.http.stream_send(&mut self.wire.env, own, message);
     }
