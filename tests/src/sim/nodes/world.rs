@@ -22,7 +22,7 @@ const SETTLES: Duration = Duration::from_secs(150);
 /// The most servers at a time.
 const MAX_NODES: usize = 5;
 
-/// Maximum number of steps of a run, of which most have some 20,000.
+/// Maximum number of steps of a run. Most have some 20,000.
 const MAX_STEPS: u64 = 1_000_000;
 
 /// What happens later.

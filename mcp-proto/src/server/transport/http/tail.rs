@@ -174,7 +174,7 @@ impl Server {
         }
         let key = self.wire.http.own_stream_of(session, version);
         let Some(shared) = self.wire.http.stream_mut(key).and_then(|stream| stream.shared.as_mut()) else { return };
-        // A store that was asked to end the newer epoch, and does not know it, has gone back in time.
+        // A store that was asked to end the newer epoch, and does not know it, has gone back.
         if let Some(newer) = shared.taken_since(epoch).filter(|newer| over != Some(*newer)) {
             opening.over = Some(newer);
             return self.ask_opening(opening);
