@@ -270,12 +270,10 @@ fn event_in_the_store_says_nothing_of_the_one_before_it() {
         let bench = &mut nodes.sites[at].bench;
         bench.server.publish(bench.now, Change::Tools);
     };
-    for step in 0..2 {
-        if step == 1 {
-            publish(&mut nodes, 1);
-        }
-        nodes.settle_with(100, |at, _, request, _| if says_nothing(at, request) { Fate::Nothing } else { Fate::Store });
-    }
+    let fate = |at, _, request: &_, _: &mut _| if says_nothing(at, request) { Fate::Nothing } else { Fate::Store };
+    nodes.settle_with(100, fate);
+    publish(&mut nodes, 1);
+    nodes.settle_with(100, fate);
     let number = |id: &str| id.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
     let said = nodes.sites[1].said(second);
     let (ids, data) = events(&said);

@@ -182,20 +182,19 @@ impl SharedStream {
         }
     }
 
-    /// The store has the event of this place. Returns the number of the events that wait, and that
-    /// it has with all before them.
-    fn note_stored(&mut self, place: Place) -> usize {
+    /// The store has the event of this place.
+    fn note_stored(&mut self, place: Place) {
         if let Some(event) = self.waiting.iter_mut().find(|event| event.place == Some(place)) {
             event.is_stored = true;
         }
-        self.waiting.iter().take_while(|event| event.is_stored).count()
     }
 
     /// The store has an event that was added when this server had the stream before. Forgets it,
     /// once the store has all before it, and returns the bytes: the server that has the stream
     /// sends them.
     fn take_stored(&mut self, place: Place) -> usize {
-        let stored = self.note_stored(place);
+        self.note_stored(place);
+        let stored = self.waiting.iter().take_while(|event| event.is_stored).count();
         self.waiting.drain(..stored).map(|event| event.data.len()).sum()
     }
 
@@ -419,13 +418,14 @@ impl HttpState {
         }
     }
 
-    /// The store has the events of a stream up to this one: they are sent.
+    /// The store has the events of a stream up to this one: they are sent, and those that follow
+    /// and that it has as well.
     fn grow(&mut self, env: &mut ServerEnv, key: StreamKey, number: u64) -> GrowthOutcome {
         let Some(session) = self.digest_of(key) else { return GrowthOutcome::Nothing };
         let Some(stream) = self.streams.get_mut(&key) else { return GrowthOutcome::Nothing };
         let Some(shared) = &mut stream.shared else { return GrowthOutcome::Nothing };
         let (before, mut is_last) = (shared.stored, false);
-        while shared.stored < number
+        while (shared.stored < number || shared.waiting.front().is_some_and(|next| next.is_stored))
             && let Some(event) = shared.waiting.pop_front()
         {
             shared.stored += 1;

@@ -74,8 +74,9 @@ impl Server {
         let is_current = shared.claim == StreamClaim::Held(place.epoch);
         match result {
             Ok(StoreReply::Done) if is_current => {
-                let number = shared.stored + shared.note_stored(place) as u64;
-                self.stream_has_grown(key, number);
+                shared.note_stored(place);
+                let before = shared.stored;
+                self.stream_has_grown(key, before);
             }
             Ok(StoreReply::Done) => {
                 let held = shared.take_stored(place);
